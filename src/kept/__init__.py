@@ -1,0 +1,1 @@
+"""Kept: the passages that deserve to be cited, and for every candidate why."""

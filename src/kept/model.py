@@ -1,0 +1,108 @@
+"""The nouns: what is stored, what is asked, what is weighed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Literal, Self
+
+from kept.errors import MissingSignalError
+
+Scalar = str | int | float | bool | None
+Authority = Literal["high", "medium", "low"]
+TimeHorizon = Literal["current", "near_term", "long_term", "unknown"]
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
+NO_LABELS: Mapping[str, int | None] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What was handed in as one thing: a file, a page, a row."""
+
+    id: str
+    type: str = "document"
+    title: str = ""
+    source_uri: str = ""
+    sha256: str = ""
+    chunk_count: int = 1
+    authority: Authority | None = None
+    confidence: float | None = None
+    time_horizon: TimeHorizon | None = None
+    metadata: Mapping[str, Any] = field(default=NOTHING, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A passage of a document, as stored."""
+
+    id: str
+    document_id: str
+    ord: int
+    text: str
+    token_len: int = 0
+    tags: tuple[str, ...] = ()
+    role: str | None = None
+    excerpt: bool = False
+    confidence: float | None = None
+    labels: Mapping[str, int | None] = field(default=NO_LABELS, hash=False)
+    metadata: Mapping[str, Any] = field(default=NOTHING, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked, and the attributes that stages may match against.
+
+    *intent* names the per-intent cap, *item* the questionnaire item whose labels
+    and tags count, *pinned* the chunks that the caller forces in.
+    """
+
+    text: str
+    intent: str = "other"
+    item: str | None = None
+    pinned: frozenset[str] = frozenset()
+    attributes: Mapping[str, Scalar] = field(default=NOTHING, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A chunk under consideration for one query.
+
+    Signals accumulate: a stage may add one but never overwrite one, so the
+    measurement that brought a chunk in is still there when it is explained.
+    """
+
+    chunk: Chunk
+    document: Document
+    score: float
+    signals: Mapping[str, float] = field(default=NO_SIGNALS, hash=False)
+    protected: bool = False
+    pinned: bool = False
+    vector: Any = field(default=None, compare=False, repr=False)
+
+    @property
+    def id(self) -> str:
+        """The id of the chunk."""
+        return self.chunk.id
+
+    def signal(self, name: str) -> float:
+        """Return a measurement, or say which ones there are."""
+        try:
+            return self.signals[name]
+        except KeyError:
+            raise MissingSignalError(self.id, name, self.signals.keys()) from None
+
+    def scored(self, score: float, **signals: float) -> Self:
+        """Return a copy with a new score and the signals that led to it."""
+        if clash := self.signals.keys() & signals.keys():
+            msg = f"signals are set once: {sorted(clash)}"
+            raise ValueError(msg)
+        return replace(self, score=score, signals={**self.signals, **signals})
+
+    def shielded(self) -> Self:
+        """Return a copy that no stage may drop for quality."""
+        return replace(self, protected=True)
+
+    def forced(self) -> Self:
+        """Return a copy that no stage may drop at all."""
+        return replace(self, protected=True, pinned=True)
