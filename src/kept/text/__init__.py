@@ -1,0 +1,1 @@
+"""Text: how sources become drafts, drafts become passages, passages become terms."""

@@ -1,0 +1,244 @@
+"""Drafts: one document as read, before anything is known about it."""
+
+import datetime as dt
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from kept.errors import UnreadableSourceError
+from kept.model import Authority, TimeHorizon
+
+MAX_METADATA_VALUES = 10_000
+MAX_METADATA_DEPTH = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """One document as read.
+
+    *tags*, *role*, *excerpt* and *labels* are given to every chunk; *pieces* holds
+    the chunks of a source that came already cut. *encoding* says how the bytes
+    were read and takes no part in equality.
+    """
+
+    text: str
+    title: str = ""
+    source_uri: str = ""
+    type: str = "document"
+    authority: Authority | None = None
+    confidence: float | None = None
+    time_horizon: TimeHorizon | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    tags: tuple[str, ...] = ()
+    role: str | None = None
+    excerpt: bool = False
+    labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
+    encoding: str = field(default="utf-8", compare=False)
+    pieces: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Hold every declared field against its rule."""
+        source = self.source_uri or "draft"
+        for name in FIELDS:
+            object.__setattr__(self, name, _checked(name, getattr(self, name), source))
+
+
+def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
+    """Return the fields of a draft from layers of declarations, the last one wins.
+
+    Names are matched without regard to case; unknown ones become metadata. Tags
+    add up, labels and metadata are merged key by key. Empty values are as good as
+    absent, so that an empty CSV cell declares nothing.
+    """
+    fields: dict[str, Any] = {}
+    for layer in layers:
+        for given, value in layer.items():
+            name = str(given).strip()
+            known = name.casefold()
+            if value is None or value == "":
+                continue
+            if known in FIELDS:
+                _add(fields, known, _checked(known, value, source))
+            else:
+                _add(fields, "metadata", {name: _plain(name, value, source)})
+    return fields
+
+
+def _add(fields: dict[str, Any], name: str, value: object) -> None:
+    """Lay *value* over what *fields* already hold."""
+    before = fields.get(name)
+    if isinstance(before, tuple) and isinstance(value, tuple):
+        fields[name] = tuple(dict.fromkeys(before + value))
+    elif isinstance(before, dict) and isinstance(value, dict):
+        fields[name] = before | value
+    else:
+        fields[name] = value
+
+
+def _checked(name: str, value: object, source: str) -> object:
+    """Return *value* as field *name* needs it, or say what is wrong with it."""
+    expected, parse = FIELDS[name]
+    try:
+        return parse(value)
+    except (TypeError, ValueError, KeyError) as error:
+        raise UnreadableSourceError(
+            source, f"{name} is {_shortened(value)}", f"expected {expected}"
+        ) from error
+
+
+def _plain(name: str, value: object, source: str) -> object:
+    """Return a metadata value as JSON knows it, or name it."""
+    try:
+        return _as_json(value, [MAX_METADATA_VALUES])
+    except (TypeError, ValueError) as error:
+        raise UnreadableSourceError(
+            source, f"metadata {name!r} is {_shortened(value)}", f"expected {_JSON}"
+        ) from error
+
+
+def _shortened(value: object) -> str:
+    """Show a value on one short line."""
+    shown = value if isinstance(value, int | float | bool) else str(value)[:80]
+    return repr(shown)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        return " ".join(str(value).split())
+    raise TypeError
+
+
+def _verbatim(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise TypeError
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else _text(value) or None
+
+
+def _type(value: object) -> str:
+    if name := _text(value):
+        return name
+    raise ValueError
+
+
+def _one_of(*allowed: str) -> Callable[[Any], str | None]:
+    def parse(value: object) -> str | None:
+        if value is None:
+            return None
+        name = str(value).strip().casefold().replace("-", "_").replace(" ", "_")
+        if name not in allowed:
+            raise ValueError
+        return name
+
+    return parse
+
+
+def _confidence(value: object) -> float | None:
+    if value is None:
+        return None
+    number = _number(value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError
+    return number
+
+
+def _tags(value: object) -> tuple[str, ...]:
+    if isinstance(value, str):
+        parsed = _from_json(value)
+        value = parsed if isinstance(parsed, list) else value.split(",")
+    if not isinstance(value, list | tuple):
+        raise TypeError
+    return tuple(dict.fromkeys(tag for tag in map(_text, value) if tag))
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    return _FLAGS[str(value).strip().casefold()]
+
+
+def _labels(value: object) -> dict[str, int | None]:
+    if isinstance(value, str):
+        value = _from_json(value)
+    if not isinstance(value, Mapping):
+        raise TypeError
+    return {_text(item): _label(label) for item, label in value.items()}
+
+
+def _label(value: object) -> int | None:
+    if value is None or value == "":
+        return None
+    number = _number(value)
+    if number < 0 or not number.is_integer():
+        raise ValueError
+    return int(number)
+
+
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise TypeError
+    return float(value)
+
+
+def _metadata(value: object) -> dict[str, Any]:
+    if isinstance(value, str):
+        value = _from_json(value)
+    if not isinstance(value, Mapping):
+        raise TypeError
+    room = [MAX_METADATA_VALUES]
+    return {str(name): _as_json(entry, room) for name, entry in value.items()}
+
+
+def _from_json(value: str) -> object:
+    try:
+        return json.loads(value)
+    except json.JSONDecodeError:
+        return None
+
+
+def _as_json(value: object, room: list[int], depth: int = 0) -> object:
+    """Return *value* as JSON knows it; refuse one that is too large or too deep."""
+    room[0] -= 1
+    if room[0] < 0 or depth > MAX_METADATA_DEPTH:
+        raise ValueError
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case dt.date() | dt.time():
+            return value.isoformat()
+        case Mapping():
+            return {str(k): _as_json(v, room, depth + 1) for k, v in value.items()}
+        case list() | tuple():
+            return [_as_json(v, room, depth + 1) for v in value]
+        case set() | frozenset():
+            return sorted(str(v) for v in value)
+    raise TypeError
+
+
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_JSON = "a JSON value of at most 10,000 parts, without NaN"
+_AUTHORITY: tuple[str, ...] = get_args(Authority)
+_HORIZON: tuple[str, ...] = get_args(TimeHorizon)
+
+FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "title": ("text", _text),
+    "source_uri": ("text", _verbatim),
+    "type": ("a name that is not empty", _type),
+    "authority": (f"one of {', '.join(_AUTHORITY)}", _one_of(*_AUTHORITY)),
+    "confidence": ("a number from 0 to 1", _confidence),
+    "time_horizon": (f"one of {', '.join(_HORIZON)}", _one_of(*_HORIZON)),
+    "tags": ("a list of words, or words separated by commas", _tags),
+    "role": ("a word such as metric or definition", _optional_text),
+    "excerpt": ("true or false", _flag),
+    "labels": ("items with whole numbers from 0 up, or null", _labels),
+    "metadata": (_JSON, _metadata),
+}

@@ -1,0 +1,122 @@
+"""Drafts: declared fields are checked in one place."""
+
+import datetime as dt
+from typing import Any
+
+import pytest
+
+from kept.errors import InputError, UnreadableSourceError
+from kept.text.draft import Draft, merged
+
+
+def test_declared_fields_are_taken_and_unknown_ones_become_metadata() -> None:
+    """A name that is no field of a document is kept, not dropped."""
+    fields = merged(
+        [{"Title": "Leave  policy", "authority": "High", "owner": "People"}], "a.md"
+    )
+
+    assert fields == {
+        "title": "Leave policy",
+        "authority": "high",
+        "metadata": {"owner": "People"},
+    }
+
+
+def test_the_last_layer_wins_but_tags_add_up() -> None:
+    """Options go over a sidecar, a sidecar over front matter; tags are a union."""
+    fields = merged(
+        [
+            {"type": "memo", "tags": ["a", "b"], "labels": {"sleep": 1}, "x": 1},
+            {"type": "grant", "tags": "b, c", "labels": {"tired": None}, "x": 2},
+        ],
+        "a.md",
+    )
+
+    assert fields == {
+        "type": "grant",
+        "tags": ("a", "b", "c"),
+        "labels": {"sleep": 1, "tired": None},
+        "metadata": {"x": 2},
+    }
+
+
+def test_text_values_of_a_table_are_understood() -> None:
+    """A CSV cell is text, whatever the field is."""
+    fields = merged(
+        [
+            {
+                "confidence": "0.8",
+                "excerpt": "yes",
+                "labels": '{"sleep": 2, "tired": null}',
+                "tags": '["x", "y"]',
+                "metadata": '{"n": 1}',
+                "role": "",
+            }
+        ],
+        "rows.csv",
+    )
+
+    assert fields == {
+        "confidence": 0.8,
+        "excerpt": True,
+        "labels": {"sleep": 2, "tired": None},
+        "tags": ("x", "y"),
+        "metadata": {"n": 1},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("authority", "supreme"),
+        ("confidence", 1.5),
+        ("confidence", "NaN"),
+        ("confidence", True),
+        ("time_horizon", "tomorrow"),
+        ("labels", {"sleep": -1}),
+        ("labels", {"sleep": 1.5}),
+        ("labels", {"sleep": True}),
+        ("labels", "sleep=2"),
+        ("tags", {"a": 1}),
+        ("excerpt", "perhaps"),
+        ("type", " "),
+        ("title", ["a"]),
+        ("metadata", [1]),
+        ("metadata", {"x": float("nan")}),
+        ("owner", object()),
+    ],
+)
+def test_a_value_out_of_range_names_the_source_and_the_field(
+    name: str, value: object
+) -> None:
+    """The message says where, which field, what was met and what was expected."""
+    with pytest.raises(UnreadableSourceError, match=f"(?s)a.md: .*{name}.*expected"):
+        merged([{name: value}], "a.md")
+
+
+def test_a_draft_built_by_hand_is_checked_too() -> None:
+    """The library's door has the same rules as a file's."""
+    with pytest.raises(InputError, match="confidence is 7"):
+        Draft(text="x", confidence=7)
+
+
+def test_dates_become_text_and_metadata_stays_json() -> None:
+    """YAML knows dates, JSON does not."""
+    draft = Draft(text="x", metadata={"due": dt.date(2025, 3, 31), "parts": (1, 2)})
+
+    assert draft.metadata == {"due": "2025-03-31", "parts": [1, 2]}
+
+
+def test_metadata_that_grows_without_end_is_refused() -> None:
+    """A few lines of YAML aliases can stand for billions of values."""
+    bomb: Any = ["ha"] * 10
+    for _ in range(9):
+        bomb = [bomb] * 10
+
+    with pytest.raises(UnreadableSourceError, match="metadata"):
+        merged([{"x": bomb}], "a.yaml")
+
+
+def test_drafts_that_differ_only_in_encoding_are_equal() -> None:
+    """The same text is the same document, however its bytes were written."""
+    assert Draft(text="x", encoding="utf-16") == Draft(text="x")
