@@ -1,0 +1,1 @@
+"""Language models behind OpenAI-compatible services, and what they are used for."""

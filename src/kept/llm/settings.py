@@ -1,0 +1,121 @@
+"""Settings of the language model roles, read once from the environment."""
+
+from pathlib import Path
+
+import httpx
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kept.errors import SettingsError
+
+
+class LLMSettings(BaseSettings):
+    """Where a language model is served, and how patient to be with it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="KEPT_LLM_", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    base_url: str = Field(
+        default="http://127.0.0.1:11434/v1",
+        description="Base URL of an OpenAI-compatible service, up to /v1",
+    )
+    model: str = Field(default="", description="Model to ask (empty: no model)")
+    api_key: SecretStr | None = Field(
+        default=None, description="Key sent as bearer token; never logged"
+    )
+    api_key_file: Path | None = Field(
+        default=None, description="File that holds the key, instead of api_key"
+    )
+    connect_timeout_seconds: float = Field(
+        default=5.0, gt=0, description="Longest wait for a connection"
+    )
+    timeout_seconds: float = Field(
+        default=120.0, gt=0, description="Longest wait for a whole reply, with retries"
+    )
+    retries: int = Field(
+        default=2,
+        ge=0,
+        le=10,
+        description="Retries after a connection error, status 429 or 503",
+    )
+    backoff_seconds: float = Field(
+        default=0.5, ge=0, description="First wait before a retry; doubles each time"
+    )
+    max_retry_after_seconds: float = Field(
+        default=30.0, ge=0, description="Longest Retry-After that is waited for"
+    )
+    max_concurrency: int = Field(
+        default=4, ge=1, le=256, description="Requests in flight at once"
+    )
+    max_reply_bytes: int = Field(
+        default=8 * 1024 * 1024, ge=1024, description="Largest reply that is read"
+    )
+    temperature: float | None = Field(
+        default=0.0, ge=0, le=2, description="Sampling temperature (none: not sent)"
+    )
+    seed: int | None = Field(default=0, description="Sampling seed (none: not sent)")
+    max_tokens: int | None = Field(
+        default=1024, ge=1, description="Longest reply in tokens (none: not sent)"
+    )
+
+    @field_validator("base_url")
+    @classmethod
+    def _plain_url(cls, url: str) -> str:
+        try:
+            read = httpx.URL(url)
+        except httpx.InvalidURL:
+            read = httpx.URL("")
+        if read.scheme not in {"http", "https"} or not read.host:
+            msg = "must be an http or https URL such as http://127.0.0.1:11434/v1"
+            raise ValueError(msg)
+        if read.userinfo:
+            msg = "must not hold a password; use api_key or api_key_file"
+            raise ValueError(msg)
+        return url.rstrip("/")
+
+    def key(self) -> SecretStr | None:
+        """Return the key, from the setting or from its file."""
+        if self.api_key is not None:
+            return self.api_key
+        if self.api_key_file is None:
+            return None
+        try:
+            key = self.api_key_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            msg = (
+                f"api_key_file {str(self.api_key_file)!r} cannot be read "
+                f"({type(error).__name__}); name a readable text file"
+            )
+            raise SettingsError(msg) from None
+        return SecretStr(key) if key else None
+
+
+class JudgeSettings(BaseSettings):
+    """Which model judges references."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True
+    )
+
+    validation_model: str = Field(
+        default="",
+        validation_alias="EMBEDDING_VALIDATION_MODEL",
+        description="Model that validates references (empty: MODEL_JUDGE_MODEL)",
+    )
+    judge_model: str = Field(
+        default="",
+        validation_alias="MODEL_JUDGE_MODEL",
+        description="Model for judging where no other is named",
+    )
+
+    @property
+    def model(self) -> str:
+        """Name the model, or say which variables would name it."""
+        if model := self.validation_model or self.judge_model:
+            return model
+        msg = (
+            "reference validation is on but no model is named; "
+            "set EMBEDDING_VALIDATION_MODEL or MODEL_JUDGE_MODEL"
+        )
+        raise SettingsError(msg)

@@ -1,0 +1,273 @@
+"""The wire: JSON over HTTP with deadlines, bounded retries and typed errors.
+
+Requests run on an event loop of the transport's own, because only there can a
+deadline cover a whole exchange and a cancellation close its connection at once.
+"""
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+import structlog
+
+from kept.errors import (
+    LLMConnectionError,
+    LLMError,
+    LLMResponseParseError,
+    LLMStatusError,
+    LLMTimeoutError,
+)
+from kept.llm.settings import LLMSettings
+from kept.replies import shown
+
+T = TypeVar("T")
+
+RETRIED_STATUSES = frozenset({429, 503})
+LONGEST_ERROR_BODY = 1_000
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass
+class _Session:
+    """An event loop on a daemon thread, with the connections that live on it."""
+
+    settings: LLMSettings
+    pid: int = field(default_factory=os.getpid)
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+
+    def __post_init__(self) -> None:
+        settings, key = self.settings, self.settings.key()
+        headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+        self.slots = asyncio.Semaphore(settings.max_concurrency)
+        self.client = httpx.AsyncClient(
+            headers=headers,
+            timeout=httpx.Timeout(None, connect=settings.connect_timeout_seconds),
+        )
+        self.thread = threading.Thread(
+            target=self.loop.run_forever, name="kept-llm", daemon=True
+        )
+        self.thread.start()
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self.loop)
+
+    def close(self) -> None:
+        self.submit(self.client.aclose()).result()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+class Transport:
+    """Posts JSON to one service; safe to share between threads."""
+
+    def __init__(self, settings: LLMSettings) -> None:
+        self._settings = settings
+        self._key = settings.key()
+        self._lock = threading.Lock()
+        self._open: _Session | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._settings.base_url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close every connection; the next request opens new ones."""
+        with self._lock:
+            session, self._open = self._open, None
+        if session and session.pid == os.getpid():
+            session.close()
+
+    def post(self, path: str, payload: Mapping[str, Any]) -> str:
+        """Return the body of a successful reply, whole."""
+        future = self._session().submit(self._post(path, payload))
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def events(self, path: str, payload: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the data of each server-sent event.
+
+        Closing the iterator closes the connection, so that the service stops.
+        """
+        pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        future = self._session().submit(self._pump(path, payload, pieces))
+        future.add_done_callback(lambda _: pieces.put(None))
+        try:
+            while (piece := pieces.get()) is not None:
+                yield piece
+            future.result()
+        finally:
+            future.cancel()
+
+    def redacted(self, text: str, at_most: int = LONGEST_ERROR_BODY) -> str:
+        """Cut and escape *text* that came from the service, without the key."""
+        return shown(self.without_key(text), at_most)
+
+    def without_key(self, text: str) -> str:
+        """Return *text* with the key blotted out, should a service echo it."""
+        secret = self._key.get_secret_value() if self._key else ""
+        return text.replace(secret, "[key]") if secret else text
+
+    def _session(self) -> _Session:
+        with self._lock:
+            if self._open is None or self._open.pid != os.getpid():
+                self._open = _Session(self._settings)
+            return self._open
+
+    def _url(self, path: str) -> str:
+        return f"{self._settings.base_url}/{path}"
+
+    async def _post(self, path: str, payload: Mapping[str, Any]) -> str:
+        async with self._exchange(path, payload) as response:
+            return (await self._body(response)).decode("utf-8", errors="replace")
+
+    async def _pump(
+        self,
+        path: str,
+        payload: Mapping[str, Any],
+        pieces: "queue.SimpleQueue[str | None]",
+    ) -> None:
+        async with self._exchange(path, payload) as response:
+            data: list[str] = []
+            size = 0
+            async for line in response.aiter_lines():
+                size += len(line)
+                self._check_size(size)
+                if line.startswith("data:"):
+                    data.append(line.removeprefix("data:").removeprefix(" "))
+                elif not line and data:
+                    pieces.put("\n".join(data))
+                    data.clear()
+            if data:
+                expected = "a stream of events, each ended by an empty line"
+                raise LLMResponseParseError(expected, self.redacted("\n".join(data)))
+
+    @asynccontextmanager
+    async def _exchange(
+        self, path: str, payload: Mapping[str, Any]
+    ) -> AsyncIterator[httpx.Response]:
+        """Hold a successful response open, under one deadline for everything."""
+        session = self._session()
+        seconds = self._settings.timeout_seconds
+        async with session.slots:
+            try:
+                async with asyncio.timeout(seconds) as deadline:
+                    response = await self._answered(session, path, payload, deadline)
+                    try:
+                        yield response
+                    finally:
+                        await response.aclose()
+            except (TimeoutError, httpx.TimeoutException) as error:
+                msg = f"{self._url(path)} gave no whole reply within {seconds:g} s"
+                raise LLMTimeoutError(msg) from error
+            except (httpx.TransportError, httpx.DecodingError) as error:
+                raise self._broken(path, error) from error
+
+    async def _answered(
+        self,
+        session: _Session,
+        path: str,
+        payload: Mapping[str, Any],
+        deadline: asyncio.Timeout,
+    ) -> httpx.Response:
+        """Send until there is a success, a final error, or no retry left."""
+        for attempt in range(self._settings.retries + 1):
+            response, wait = None, self._settings.backoff_seconds * 2**attempt
+            try:
+                request = session.client.build_request(
+                    "POST", self._url(path), json=payload
+                )
+                response = await session.client.send(request, stream=True)
+                if response.is_success:
+                    return response
+                problem: LLMError = await self._refusal(path, response)
+                wait = max(wait, _retry_after(response) or 0.0)
+            except httpx.TimeoutException:
+                raise
+            except httpx.TransportError as error:
+                problem = self._broken(path, error)
+                problem.__cause__ = error
+            if not self._worth_a_retry(problem, attempt, wait, deadline):
+                raise problem
+            logger.info(
+                "llm_retry", url=self._url(path), attempt=attempt + 1, wait_seconds=wait
+            )
+            await asyncio.sleep(wait)
+        raise AssertionError  # pragma: no cover -- the last attempt returns or raises
+
+    def _worth_a_retry(
+        self, problem: LLMError, attempt: int, wait: float, deadline: asyncio.Timeout
+    ) -> bool:
+        if isinstance(problem, LLMStatusError) and (
+            problem.status not in RETRIED_STATUSES
+            or wait > self._settings.max_retry_after_seconds
+        ):
+            return False
+        left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
+        return attempt < self._settings.retries and wait < left
+
+    async def _refusal(self, path: str, response: httpx.Response) -> LLMStatusError:
+        try:
+            body = (await self._body(response)).decode("utf-8", errors="replace")
+        finally:
+            await response.aclose()
+        return LLMStatusError(
+            self._url(path), response.status_code, self.redacted(body)
+        )
+
+    async def _body(self, response: httpx.Response) -> bytes:
+        body = bytearray()
+        async for piece in response.aiter_bytes():
+            body += piece
+            self._check_size(len(body))
+        return bytes(body)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._settings.max_reply_bytes:
+            expected = f"a reply of at most {self._settings.max_reply_bytes} bytes"
+            raise LLMResponseParseError(expected, f"{size} bytes and more")
+
+    def _broken(self, path: str, error: Exception) -> LLMConnectionError:
+        reason = self.redacted(str(error)) or type(error).__name__
+        return LLMConnectionError(
+            f"{self._url(path)} could not be reached or broke off: {reason}; "
+            "check the base URL and that the service runs"
+        )
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Return how many seconds the service asks to wait, if it says so."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        when = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
