@@ -1,0 +1,109 @@
+"""Measures: how good a ranking is, by the names that `ir_measures` gives them."""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import ir_measures
+
+from kept.errors import InputError
+from kept.evaluation.collection import Qrels
+from kept.evaluation.trec import Ranking, Run, best_first
+
+DEFAULT_MEASURES = ("nDCG@10", "R@100", "RR", "Success@3")
+
+Values = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Measures to take of every ranking, such as ``nDCG@10``, ``R@100``, ``RR``.
+
+    ``hits@k`` is another name of ``Success@k``.
+    """
+
+    names: tuple[str, ...]
+    parsed: tuple[Any, ...] = field(repr=False, compare=False)
+
+    @classmethod
+    def named(cls, *names: str) -> Self:
+        """Parse *names*, or say which is unknown."""
+        parsed = tuple(dict.fromkeys(_parsed(name) for name in names))
+        if not parsed:
+            msg = "no measure was named; name one, such as nDCG@10"
+            raise InputError(msg)
+        return cls(tuple(str(measure) for measure in parsed), parsed)
+
+    def of_query(self, grades: Mapping[str, int], ranking: Ranking) -> dict[str, float]:
+        """Measure one ranking; an empty one is worth 0 in every measure.
+
+        Equal scores are broken by document id before anything is measured.
+        """
+        return self.of_run({"q": grades}, {"q": ranking})["q"]
+
+    def of_run(self, qrels: Qrels, run: Run) -> dict[str, dict[str, float]]:
+        """Measure every judged query; one that the run left out is worth 0."""
+        values = {q: dict.fromkeys(self.names, 0.0) for q in qrels}
+        answered = {q: _by_rank(run[q]) for q in qrels if run.get(q)}
+        judged = {q: dict(qrels[q]) for q in answered}
+        if answered:
+            for metric in ir_measures.iter_calc(self.parsed, judged, answered):
+                values[metric.query_id][str(metric.measure)] = _finite(metric)
+        return values
+
+
+def means(values: Iterable[Values]) -> dict[str, float]:
+    """Average each measure over the queries, in exact summation."""
+    rows = list(values)
+    if not rows:
+        return {}
+    return {
+        name: round(math.fsum(row[name] for row in rows) / len(rows), 9)
+        for name in rows[0]
+    }
+
+
+def measured(
+    qrels: Qrels, run: Run, names: Sequence[str] = DEFAULT_MEASURES
+) -> dict[str, float]:
+    """Return the mean of each measure over all judged queries."""
+    if not any(run.get(q) for q in qrels):
+        msg = (
+            "the run ranks nothing for any judged query; check that run and "
+            "judgements use the same query ids"
+        )
+        raise InputError(msg)
+    return means(Measures.named(*names).of_run(qrels, run).values())
+
+
+def _parsed(name: str) -> Any:  # noqa: ANN401 -- ir_measures has no types
+    alias = re.sub(r"^hits@", "Success@", name.strip(), flags=re.IGNORECASE)
+    try:
+        measure = ir_measures.parse_measure(alias)
+    except (NameError, ValueError) as error:
+        msg = (
+            f"there is no measure {name!r} ({error}); use ir_measures names, such as "
+            f"{', '.join(DEFAULT_MEASURES)}"
+        )
+        raise InputError(msg) from error
+    supports: Callable[[Any], bool] = ir_measures.DefaultPipeline.supports
+    if not supports(measure):
+        msg = f"the measure {name!r} needs a tool that is not installed; choose another"
+        raise InputError(msg)
+    return measure
+
+
+def _by_rank(ranking: Ranking) -> dict[str, float]:
+    """Give the ranks for scores: trec_eval's own are single precision and tie."""
+    ordered = best_first(ranking)
+    return {each: float(len(ordered) - i) for i, (each, _) in enumerate(ordered)}
+
+
+def _finite(metric: Any) -> float:  # noqa: ANN401 -- ir_measures has no types
+    value = float(metric.value)
+    if not math.isfinite(value):
+        msg = f"{metric.measure} of query {metric.query_id} is {value}"
+        raise InputError(msg)
+    return round(value, 9)

@@ -1,0 +1,226 @@
+"""Selective prediction: what refusing costs, and what it saves."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from kept.errors import InputError
+from kept.evaluation.resampling import Floats, Statistic, group_starts
+
+Number = int | float | Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A question put to a system: what the answer lost, None if it refused."""
+
+    loss: Number | None
+    confidence: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What happens when everything from this confidence up is answered.
+
+    *risk* is the mean loss of the answered, *burden* (the generalised risk) the
+    loss of the answered spread over all questions.
+    """
+
+    threshold: Number
+    coverage: Number
+    risk: Number
+    burden: Number
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """The curve of risk against coverage, from the surest answer to the last.
+
+    Equal confidences enter together. Areas are by trapezoid up to the highest
+    coverage reached; whole numbers and fractions stay exact.
+    """
+
+    points: tuple[Point, ...]
+    questions: int
+
+    @property
+    def coverage(self) -> Number:
+        """The share of questions that were answered at all."""
+        return self.points[-1].coverage if self.points else 0
+
+    @property
+    def risk(self) -> Number | None:
+        """The mean loss of all answers; None when everything was refused."""
+        return self.points[-1].risk if self.points else None
+
+    def risk_at(self, coverage: Number) -> Number | None:
+        """Return the risk at the first point that covers so much; None if none does."""
+        reached = (p.risk for p in self.points if p.coverage >= coverage)
+        return next(reached, None)
+
+    def aurc(self, to: Number | None = None) -> Number:
+        """Return the area under the risk, which starts at the first point's risk."""
+        if not self.points:
+            return 0
+        start = (0, self.points[0].risk)
+        return _area([start, *((p.coverage, p.risk) for p in self.points)], to)
+
+    def augrc(self, to: Number | None = None) -> Number:
+        """Return the area under the generalised risk, which starts at 0."""
+        if not self.points:
+            return 0
+        return _area([(0, 0), *((p.coverage, p.burden) for p in self.points)], to)
+
+
+def risk_coverage(attempts: Iterable[Attempt]) -> RiskCoverage:
+    """Draw the curve of *attempts*."""
+    asked = list(attempts)
+    answered = sorted(
+        (a for a in asked if a.loss is not None), key=lambda a: -_known(a.confidence)
+    )
+    ratio = (
+        _exact if all(isinstance(a.loss, int | Fraction) for a in answered) else _float
+    )
+    points: list[Point] = []
+    count = 0
+    lost: Number = 0
+    for threshold, group in groupby(answered, key=lambda a: a.confidence):
+        for attempt in group:
+            count += 1
+            lost += _known(attempt.loss)
+        points.append(
+            Point(
+                threshold=threshold,
+                coverage=ratio(count, len(asked)),
+                risk=ratio(lost, count),
+                burden=ratio(lost, len(asked)),
+            )
+        )
+    return RiskCoverage(tuple(points), len(asked))
+
+
+def optimum(attempts: Iterable[Attempt]) -> RiskCoverage:
+    """Draw the curve that the same answers would have under perfect confidences.
+
+    Least loss first, equal losses together. Coarse ties of a real confidence can
+    undercut it by a hair in AURC (a chord below a bent curve), never in AUGRC.
+    """
+    return risk_coverage(
+        Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts
+    )
+
+
+def attempts_from(
+    predictions: Sequence[Number | None],
+    truths: Sequence[Number],
+    confidences: Sequence[Number],
+    loss: Callable[[Number, Number], Number] | None = None,
+) -> tuple[Attempt, ...]:
+    """Compare predictions with truths, by absolute *loss*; None is a refusal."""
+    lost = loss or _absolute
+    if not len(predictions) == len(truths) == len(confidences):
+        msg = (
+            f"{len(predictions)} predictions, {len(truths)} truths and "
+            f"{len(confidences)} confidences; give one of each per question"
+        )
+        raise InputError(msg)
+    return tuple(
+        Attempt(None if p is None else lost(p, t), c)
+        for p, t, c in zip(predictions, truths, confidences, strict=True)
+    )
+
+
+def aurc_of(attempts: Sequence[Attempt]) -> Statistic:
+    """Make the statistic for `RiskCoverage.aurc`, for resampling."""
+
+    def areas(coverage: Floats, risk: Floats, burden: Floats) -> Floats:
+        return coverage[:, 0] * risk[:, 0] + _trapezoid(risk, coverage)
+
+    return _area_of(attempts, areas)
+
+
+def augrc_of(attempts: Sequence[Attempt]) -> Statistic:
+    """Make the statistic for `RiskCoverage.augrc`, for resampling."""
+
+    def areas(coverage: Floats, risk: Floats, burden: Floats) -> Floats:
+        first = coverage[:, 0] * burden[:, 0] / 2
+        return first + _trapezoid(burden, coverage)
+
+    return _area_of(attempts, areas)
+
+
+def risk_at_of(attempts: Sequence[Attempt], coverage: float) -> Statistic:
+    """Make the statistic for `RiskCoverage.risk_at`; NaN where it is not reached."""
+
+    def risks(covered: Floats, risk: Floats, burden: Floats) -> Floats:
+        reached = covered >= coverage - 1e-12
+        first = risk[np.arange(len(risk)), reached.argmax(axis=1)]
+        return np.where(reached.any(axis=1), first, np.nan)
+
+    return _area_of(attempts, risks)
+
+
+def _area_of(
+    attempts: Sequence[Attempt],
+    summary: Callable[[Floats, Floats, Floats], Floats],
+) -> Statistic:
+    """Draw many weighted curves at once and hand them to *summary*."""
+    answered = np.array([a.loss is not None for a in attempts], dtype=bool)
+    loss = np.array([float(a.loss or 0) for a in attempts])
+    confidence = np.array([float(a.confidence) for a in attempts])
+    order = np.flatnonzero(answered)[np.argsort(-confidence[answered], kind="stable")]
+    if order.size == 0:
+        return lambda counts: np.full(len(counts), np.nan)
+    starts = group_starts(confidence[order])
+
+    def statistic(counts: Floats) -> Floats:
+        drawn = counts[:, order]
+        count = np.cumsum(np.add.reduceat(drawn, starts, axis=1), axis=1)
+        lost = np.cumsum(np.add.reduceat(drawn * loss[order], starts, axis=1), axis=1)
+        total = counts.sum(axis=1, keepdims=True)
+        risk = lost / np.maximum(count, 1)
+        # A group that was not drawn has no point: give it its neighbour's risk.
+        first = np.argmax(count > 0, axis=1)[:, None]
+        risk = np.where(count > 0, risk, np.take_along_axis(risk, first, axis=1))
+        return summary(count / total, risk, lost / total)
+
+    return statistic
+
+
+def _area(steps: Sequence[tuple[Number, Number]], to: Number | None) -> Number:
+    """Return the area under *steps* by trapezoid, cut off at *to*."""
+    area: Number = 0
+    for (x0, y0), (x1, y1) in pairwise(steps):
+        if to is None or x1 <= to:
+            area += (x1 - x0) * (y0 + y1) / 2
+        elif x0 < to:
+            cut = y0 + (y1 - y0) * (to - x0) / (x1 - x0)
+            area += (to - x0) * (y0 + cut) / 2
+    return area
+
+
+def _trapezoid(heights: Floats, places: Floats) -> Floats:
+    middle = (heights[:, 1:] + heights[:, :-1]) / 2
+    return np.asarray((middle * np.diff(places, axis=1)).sum(axis=1))
+
+
+def _absolute(prediction: Number, truth: Number) -> Number:
+    return abs(Fraction(prediction) - Fraction(truth))
+
+
+def _exact(part: Number, whole: int) -> Number:
+    return Fraction(part) / whole
+
+
+def _float(part: Number, whole: int) -> Number:
+    return float(part) / whole
+
+
+def _known(value: Number | None) -> Number:
+    if value is None or value != value:  # noqa: PLR0124 -- NaN differs from itself
+        msg = f"a loss or confidence is {value}; both must be numbers"
+        raise InputError(msg)
+    return value

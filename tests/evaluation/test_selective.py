@@ -1,0 +1,128 @@
+"""Risk, coverage and refusal, against values worked out by hand."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kept.errors import InputError
+from kept.evaluation.selective import (
+    Attempt,
+    attempts_from,
+    augrc_of,
+    aurc_of,
+    optimum,
+    risk_at_of,
+    risk_coverage,
+)
+
+REFERENCE = attempts_from([2, 3, 1, None], [2, 1, 1, 0], [2, 2, 1, 0])
+
+attempts = st.lists(
+    st.builds(
+        Attempt,
+        st.none() | st.integers(0, 3),
+        st.integers(0, 4),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+def test_reference_vector_has_its_exact_areas() -> None:
+    """The vector of the specification gives its fractions, exactly."""
+    curve = risk_coverage(REFERENCE)
+
+    assert curve.aurc() == Fraction(17, 24)
+    assert curve.augrc() == Fraction(1, 4)
+    assert curve.risk_at(Fraction(3, 5)) == Fraction(2, 3)
+    assert curve.aurc(to=Fraction(3, 5)) == Fraction(89, 150)
+    assert curve.augrc(to=Fraction(3, 5)) == Fraction(7, 40)
+    assert curve.coverage == Fraction(3, 4)
+
+
+def test_equal_confidences_enter_together() -> None:
+    """A tie is one point of the curve, whatever order it came in."""
+    curve = risk_coverage(REFERENCE)
+
+    assert [(p.threshold, p.coverage, p.risk, p.burden) for p in curve.points] == [
+        (2, Fraction(1, 2), 1, Fraction(1, 2)),
+        (1, Fraction(3, 4), Fraction(2, 3), Fraction(1, 2)),
+    ]
+    assert risk_coverage(reversed(REFERENCE)) == curve
+
+
+def test_area_beyond_the_highest_coverage_is_the_whole_area() -> None:
+    """Cutting off where no answer reaches cuts nothing."""
+    curve = risk_coverage(REFERENCE)
+
+    assert curve.aurc(to=1) == curve.aurc()
+    assert curve.risk_at(Fraction(4, 5)) is None
+
+
+def test_optimum_puts_the_least_loss_first() -> None:
+    """The excess is measured against the same answers in perfect order."""
+    best = optimum(REFERENCE)
+
+    assert [(p.coverage, p.risk) for p in best.points] == [
+        (Fraction(1, 2), 0),
+        (Fraction(3, 4), Fraction(2, 3)),
+    ]
+    assert risk_coverage(REFERENCE).aurc() - best.aurc() == Fraction(5, 8)
+
+
+def test_everything_refused_has_no_risk_and_no_area() -> None:
+    """A system that never answers covers nothing and risks nothing."""
+    curve = risk_coverage([Attempt(None, 0), Attempt(None, 1)])
+
+    assert (curve.coverage, curve.risk, curve.aurc(), curve.augrc()) == (0, None, 0, 0)
+    assert np.isnan(aurc_of([Attempt(None, 0)])(np.ones((1, 1))))[0]
+
+
+def test_float_losses_give_float_areas() -> None:
+    """Losses that are no fractions are computed in floats."""
+    curve = risk_coverage([Attempt(0.5, 2), Attempt(0.25, 1)])
+
+    assert curve.aurc() == pytest.approx(0.5 * 0.5 + 0.5 * (0.5 + 0.375) / 2)
+
+
+def test_not_a_number_is_refused() -> None:
+    """A confidence that is NaN is an error, not an order."""
+    with pytest.raises(InputError, match="confidence is nan"):
+        risk_coverage([Attempt(1, float("nan"))])
+
+
+def test_uneven_columns_are_refused() -> None:
+    """Every prediction needs its truth and its confidence."""
+    with pytest.raises(InputError, match="2 predictions, 1 truths"):
+        attempts_from([1, 2], [1], [1, 1])
+
+
+@given(attempts)
+def test_excess_of_the_generalised_area_is_never_negative(asked: list[Attempt]) -> None:
+    """No order of the same answers beats the optimum."""
+    assert risk_coverage(asked).augrc() >= optimum(asked).augrc()
+
+
+@given(attempts, st.lists(st.integers(0, 11), min_size=1, max_size=12))
+def test_resampled_areas_equal_those_of_the_drawn_attempts(
+    asked: list[Attempt], draws: list[int]
+) -> None:
+    """Counting draws gives the same as drawing the curve of what was drawn."""
+    drawn = [asked[i % len(asked)] for i in draws]
+    counts = np.zeros((1, len(asked)))
+    for i in draws:
+        counts[0, i % len(asked)] += 1
+    curve = risk_coverage(drawn)
+    if all(a.loss is None for a in asked):
+        return
+
+    assert aurc_of(asked)(counts)[0] == pytest.approx(float(curve.aurc()))
+    assert augrc_of(asked)(counts)[0] == pytest.approx(float(curve.augrc()))
+    expected = curve.risk_at(Fraction(1, 2))
+    value = risk_at_of(asked, 0.5)(counts)[0]
+    assert (
+        np.isnan(value) if expected is None else value == pytest.approx(float(expected))
+    )
