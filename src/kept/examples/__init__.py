@@ -1,1 +1,1 @@
-"""The example knowledge base: a fictional company's handbook, and questions about it."""
+"""The example knowledge base: a fictional company's handbook, and questions on it."""
