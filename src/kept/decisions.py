@@ -3,9 +3,13 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from kept.model import NOTHING, Candidate, Scalar
+
+
+def _nothing() -> Mapping[str, Any]:
+    return NOTHING
 
 
 class Verdict(StrEnum):
@@ -18,13 +22,93 @@ class Verdict(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why. Stages outside this package bring their own strings."""
+    """Why. Stages outside this package bring their own strings.
 
-    NEAR_MATCH = "near_match"
-    KEYWORD_MATCH = "keyword_match"
-    PINNED = "pinned"
-    PROTECTED_OVERFLOW = "protected_overflow"
-    BEYOND_TOP_K = "trim_top_n"
+    The strings of the near-match design are verbatim; each has a sentence in
+    ``doc`` from which the reference page is made.
+    """
+
+    doc: str
+
+    def __new__(cls, value: str, doc: str) -> Self:
+        """Make a string that knows its own explanation."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.doc = doc
+        return member
+
+    NEAR_MATCH = "near_match", "Within near_match_distance of the query: protected."
+    KEYWORD_MATCH = "keyword_match", "The strongest keyword hit: protected."
+    PINNED = "pinned", "Forced in by the caller: never pruned."
+    SPARSE_RECALL = (
+        "sparse_recall",
+        "Injected: the nearest chunk of a very small document, protected.",
+    )
+    SMALL_DENSE = (
+        "small_dense",
+        "Injected: the nearest chunk of a small document, protected.",
+    )
+    REPLACED = (
+        "replaced",
+        "A strictly nearer chunk of the same document was injected in its place.",
+    )
+    PROTECTED_OVERFLOW = (
+        "protected_overflow",
+        "More protected candidates than the limit has room for; the nearest stay.",
+    )
+    SOFT_SCORE_LIMIT = "soft_score_limit", "Composite score above the soft limit."
+    STRICT_DISTANCE = (
+        "strict_distance_threshold",
+        "Beyond the strict distance, which others met.",
+    )
+    FALLBACK_DISTANCE = (
+        "fallback_distance_threshold",
+        "Beyond the fallback distance, after nothing met the strict one.",
+    )
+    ONE_PER_DOCUMENT = "dedupe_ki", "Another chunk stands for the same document."
+    MIN_SIMILARITY = "min_similarity", "Less similar to the query than the minimum."
+    MAX_DISTANCE = "max_distance", "Farther from the query than the maximum."
+    SCORE_FLOOR = "score_floor", "Fused score below the floor (relative channel)."
+    DENSE_FLOOR = (
+        "dense_floor",
+        "Dense signal below the floor; spared when the keyword signal waives it.",
+    )
+    RELEVANCE_FLOOR = (
+        "relevance_floor",
+        "Calibrated relevance below the floor (absolute channel).",
+    )
+    UNANSWERABLE = (
+        "unanswerable",
+        "Even the best candidate is too weak for the question to be answered.",
+    )
+    TAG_FILTER = "tag_filter", "Carries none of the tags asked for."
+    LABEL_REQUIRED = "label_required", "Has no label for the item asked about."
+    DIVERSITY = (
+        "diversity",
+        "Beside a chunk already kept, of a document that has its share.",
+    )
+    DOCUMENT_LIMIT = "document_limit", "Its document already has as many as it may."
+    MMR = "mmr", "Too similar to what is kept, or too weak, for one of the k places."
+    PER_INTENT_CAP = "per_intent_cap", "Beyond the cap of the question's intent."
+    EXCERPT_CAP = "excerpt_cap", "Beyond the cap on excerpts; the protected pass."
+    BEYOND_TOP_K = "trim_top_n", "Below the k best."
+    CHAR_BUDGET = "char_budget", "Would exceed the budget of characters."
+    TOKEN_BUDGET = "token_budget", "Would exceed the budget of tokens."
+    JUDGED_REJECT = "judged_reject", "The judge rejected it."
+    JUDGED_UNSURE = "judged_unsure", "The judge was unsure, which counts as reject."
+    ACCEPTED_CAP = "accepted_cap", "Accepted, but enough others were before it."
+
+
+class Refused(StrEnum):
+    """Why a question as a whole was answered with nothing."""
+
+    GATED = "gated"
+    NOTHING_RECALLED = "nothing_recalled"
+    NOTHING_RELEVANT = "nothing_relevant"
+
+
+DROPPED, SPARED, PROTECTED = Verdict.DROPPED, Verdict.SPARED, Verdict.PROTECTED
+OVERFLOW = Reason.PROTECTED_OVERFLOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +118,7 @@ class Decision:
     chunk_id: str
     verdict: Verdict
     reason: str
-    evidence: Mapping[str, Scalar] = field(default=NOTHING, hash=False)
+    evidence: Mapping[str, Scalar] = field(default_factory=_nothing, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +127,7 @@ class Outcome:
 
     kept: tuple[Candidate, ...]
     decisions: tuple[Decision, ...] = ()
-    facts: Mapping[str, Scalar] = field(default=NOTHING, hash=False)
+    facts: Mapping[str, Scalar] = field(default_factory=_nothing, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +157,7 @@ def seated(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def sift(
-    candidates: Iterable[Candidate], rule: Callable[[Candidate], Drop | None]
+    candidates: tuple[Candidate, ...], rule: Callable[[Candidate], Drop | None]
 ) -> Outcome:
     """Apply *rule* to each candidate, the protected first, and spare those.
 
@@ -87,11 +171,36 @@ def sift(
         if drop is None:
             kept.append(candidate)
             continue
-        verdict = Verdict.DROPPED
+        verdict = DROPPED
         if candidate.protected:
             kept.append(candidate)
-            verdict = Verdict.SPARED
+            verdict = SPARED
         decisions.append(Decision(candidate.id, verdict, drop.reason, drop.evidence))
+    if not decisions:
+        return Outcome(candidates)
+    return Outcome(tuple(kept), tuple(decisions))
+
+
+def allotted(
+    candidates: tuple[Candidate, ...], at_most: int, reason: str, **evidence: Scalar
+) -> Outcome:
+    """Give *at_most* places, the protected first, and drop the rest for *reason*.
+
+    Protected candidates beyond the limit leave as overflow; the pinned stay.
+    """
+    if len(candidates) <= at_most:
+        return Outcome(candidates)
+    seats = seated(candidates)
+    kept = seats[:at_most]
+    decisions: list[Decision] = []
+    for place, candidate in enumerate(seats[at_most:], start=at_most + 1):
+        shown = {"place": place, "at_most": at_most, **evidence}
+        if candidate.pinned:
+            kept.append(candidate)
+            decisions.append(Decision(candidate.id, SPARED, reason, shown))
+            continue
+        why = OVERFLOW if candidate.protected else reason
+        decisions.append(Decision(candidate.id, DROPPED, why, shown))
     return Outcome(tuple(kept), tuple(decisions))
 
 
@@ -103,7 +212,7 @@ class Step:
     before: int
     after: int
     decisions: tuple[Decision, ...] = ()
-    facts: Mapping[str, Scalar] = field(default=NOTHING, hash=False)
+    facts: Mapping[str, Scalar] = field(default_factory=_nothing, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +258,4 @@ class Refusal:
 
     reason: str
     message: str
-    evidence: Mapping[str, Any] = field(default=NOTHING, hash=False)
+    evidence: Mapping[str, Any] = field(default_factory=_nothing, hash=False)

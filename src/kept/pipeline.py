@@ -57,20 +57,15 @@ class Pipeline:
         trace: list[Step] = []
         dropped: list[Candidate] = []
         for stage in self.stages:
-            outcome = self._checked(stage.name, pool, stage(query, pool))
-            if len(outcome.kept) < len(pool) or outcome.decisions:
-                kept = {c.chunk.id for c in outcome.kept}
-                dropped += [c for c in pool if c.chunk.id not in kept]
+            outcome = stage(query, pool)
+            before = len(pool)
+            if outcome.kept is not pool or outcome.decisions:
+                outcome = self._checked(stage.name, pool, outcome)
+                dropped += _departed(pool, outcome)
+                pool = ranked(outcome.kept)
             trace.append(
-                Step(
-                    stage.name,
-                    len(pool),
-                    len(outcome.kept),
-                    outcome.decisions,
-                    outcome.facts,
-                )
+                Step(stage.name, before, len(pool), outcome.decisions, outcome.facts)
             )
-            pool = ranked(outcome.kept)
         return Selection(pool, tuple(dropped), tuple(trace))
 
     def _checked(
@@ -91,29 +86,32 @@ def check(stage: str, before: tuple[Candidate, ...], outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
     given = {c.chunk.id for c in before}
     kept = {c.chunk.id for c in outcome.kept}
-    if not outcome.decisions and kept == given and len(outcome.kept) == len(before):
-        return
     dropped: set[str] = set()
     added: set[str] = set()
     overflow: set[str] = set()
+    seated_out: set[str] = set()
     for decision in outcome.decisions:
         if decision.verdict is Verdict.DROPPED:
             dropped.add(decision.chunk_id)
             if decision.reason == Reason.PROTECTED_OVERFLOW:
                 overflow.add(decision.chunk_id)
+                if not _had_no_room(decision):
+                    seated_out.add(decision.chunk_id)
         elif decision.verdict is Verdict.ADDED:
             added.add(decision.chunk_id)
     protected = {c.chunk.id for c in before if c.protected}
     pinned = {c.chunk.id for c in before if c.pinned}
-    seats_lost = overflow if kept - protected - added else set()
+    still_protected = {c.chunk.id for c in outcome.kept if c.protected}
+    displaced = seated_out if kept - protected - added else set()
     for rule, broken in (
         ("returned twice", kept if len(kept) < len(outcome.kept) else set()),
         ("vanished without a reason", given - kept - dropped),
         ("both kept and dropped", kept & dropped),
         ("dropped but never there", dropped - given),
         ("appeared without a reason", kept - given - added),
+        ("stripped of protection", (protected & kept) - still_protected),
         ("protected but dropped", (protected - kept - overflow) | (pinned - kept)),
-        ("protected but displaced", seats_lost),
+        ("protected but displaced", displaced),
     ):
         if broken:
             error = (
@@ -122,6 +120,34 @@ def check(stage: str, before: tuple[Candidate, ...], outcome: Outcome) -> None:
                 else InvariantViolation
             )
             raise error(stage, rule, frozenset(broken))
+
+
+def _had_no_room(decision: Decision) -> bool:
+    """Tell an overflow that leaves room for others from one that cannot.
+
+    A limit on a group, or a candidate too large for what its equals left of a
+    budget, may drop a protected candidate and still keep an unprotected one.
+    """
+    evidence = decision.evidence
+    if "group" in evidence:
+        return True
+    cost, used, at_most = (evidence.get(key) for key in ("cost", "used", "at_most"))
+    return (
+        isinstance(cost, int)
+        and isinstance(used, int)
+        and isinstance(at_most, int)
+        and used + cost > at_most
+    )
+
+
+def _departed(
+    pool: tuple[Candidate, ...], outcome: Outcome
+) -> tuple[Candidate, ...] | list[Candidate]:
+    """Return the candidates that were in *pool* and are not in *outcome*."""
+    if not outcome.decisions:
+        return ()
+    kept = {c.chunk.id for c in outcome.kept}
+    return [c for c in pool if c.chunk.id not in kept]
 
 
 def _restored(
