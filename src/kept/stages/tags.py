@@ -1,0 +1,57 @@
+"""Tags and labels: only what belongs to the item asked about."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kept.decisions import Drop, Outcome, Reason, sift
+from kept.errors import InputError
+from kept.model import Candidate, Query
+
+
+@dataclass(frozen=True)
+class TagFilter:
+    """Drop candidates that carry none of *any_of*; without any, the query's item."""
+
+    name: ClassVar[str] = "tag_filter"
+
+    any_of: tuple[str, ...] = ()
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Compare each candidate's tags with those asked for."""
+        wanted = self.any_of or (_item(query, self.name),)
+
+        def untagged(candidate: Candidate) -> Drop | None:
+            tags = candidate.chunk.tags
+            if any(tag in tags for tag in wanted):
+                return None
+            return Drop.because(
+                Reason.TAG_FILTER, tags=", ".join(tags), any_of=", ".join(wanted)
+            )
+
+        return sift(candidates, untagged)
+
+
+@dataclass(frozen=True)
+class LabelRequired:
+    """Drop candidates that have no label for the query's item."""
+
+    name: ClassVar[str] = "label_required"
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Look the item up in each candidate's labels."""
+        item = _item(query, self.name)
+
+        def unlabelled(candidate: Candidate) -> Drop | None:
+            label = candidate.chunk.labels.get(item)
+            if label is not None:
+                return None
+            return Drop.because(Reason.LABEL_REQUIRED, item=item, label=label)
+
+        return sift(candidates, unlabelled)
+
+
+def _item(query: Query, stage: str) -> str:
+    if query.item is None:
+        msg = f"{stage}: the query names no item; give it one, such as item='Sleep'"
+        raise InputError(msg)
+    return query.item
