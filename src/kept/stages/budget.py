@@ -1,0 +1,209 @@
+"""Budgets: how much text the reader of the result can bear.
+
+A budget is never exceeded, except by what the caller pinned. The protected are
+served first, nearest first; one that does not fit leaves as overflow.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from kept.decisions import DROPPED, SPARED, Decision, Outcome, Reason, seated
+from kept.errors import SettingsError
+from kept.model import Candidate, Query, Scalar
+from kept.stages.bounds import demand
+
+Mode = Literal["stop", "skip"]
+
+
+@dataclass(frozen=True)
+class CharBudget:
+    """Keep the best candidates until *at_most* characters are spent.
+
+    In *mode* ``stop`` the first that does not fit ends the list: a shorter,
+    worse one further down does not slip in. In ``skip`` it does.
+    """
+
+    name: ClassVar[str] = "char_budget"
+
+    at_most: int
+    mode: Mode = "stop"
+
+    def __post_init__(self) -> None:
+        demand(self.name, "at_most", self.at_most, 1)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Spend the budget from the top of the list."""
+        return spent(
+            candidates, _chars, self.at_most, Reason.CHAR_BUDGET, mode=self.mode
+        )
+
+
+@dataclass(frozen=True)
+class TokenBudget:
+    """Keep the best candidates until *at_most* tokens are spent.
+
+    *mode* is as for characters.
+    """
+
+    name: ClassVar[str] = "token_budget"
+
+    at_most: int
+    mode: Mode = "stop"
+
+    def __post_init__(self) -> None:
+        demand(self.name, "at_most", self.at_most, 1)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Spend the budget from the top of the list."""
+        return spent(
+            candidates, _tokens, self.at_most, Reason.TOKEN_BUDGET, mode=self.mode
+        )
+
+
+def _chars(candidate: Candidate) -> int:
+    return len(candidate.chunk.text)
+
+
+def _tokens(candidate: Candidate) -> int:
+    return candidate.chunk.token_len
+
+
+def spent(
+    candidates: tuple[Candidate, ...],
+    cost_of: Callable[[Candidate], int],
+    at_most: int,
+    reason: Reason,
+    *,
+    mode: Mode,
+) -> Outcome:
+    """Buy candidates in the order in which limits serve them."""
+    kept: list[Candidate] = []
+    decisions: list[Decision] = []
+    used = 0
+    ended_by: str | None = None
+    for candidate in seated(candidates):
+        cost = cost_of(candidate)
+        affordable = used + cost <= at_most
+        evidence: dict[str, Scalar] = {"cost": cost, "used": used, "at_most": at_most}
+        if candidate.pinned or (affordable and ended_by is None):
+            kept.append(candidate)
+            used += cost
+            if not affordable:
+                decisions.append(Decision(candidate.id, SPARED, reason, evidence))
+            continue
+        if affordable:
+            evidence["ended_by"] = ended_by
+        elif mode == "stop" and ended_by is None:
+            ended_by = candidate.id
+        why = Reason.PROTECTED_OVERFLOW if candidate.protected else reason
+        decisions.append(Decision(candidate.id, DROPPED, why, evidence))
+    if not decisions:
+        return Outcome(candidates, facts={"used": used})
+    return Outcome(tuple(kept), tuple(decisions), {"used": used})
+
+
+@dataclass(frozen=True)
+class ReservedTokenBudget:
+    """Spend *at_most* tokens, with *shares* of them reserved for tags.
+
+    A tagged candidate draws on its tag's share and then on the common rest; any
+    other on the rest alone. What a share does not use goes to those that were
+    passed over, best first. Shorter ones may pass longer ones that do not fit.
+    """
+
+    name: ClassVar[str] = "reserved_token_budget"
+
+    at_most: int
+    shares: Mapping[str, float] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        demand(self.name, "at_most", self.at_most, 1)
+        for tag, share in self.shares.items():
+            demand(self.name, f"shares[{tag!r}]", share, 0.0, 1.0)
+        if sum(self.shares.values()) > 1.0 + 1e-9:
+            msg = (
+                f"{self.name}: shares add up to {sum(self.shares.values()):g}; "
+                "expected at most 1"
+            )
+            raise SettingsError(msg)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Serve the reserved shares first, then release what is left of them."""
+        purse = Purse(self.at_most, self.shares)
+        seats = seated(candidates)
+        bought: set[str] = set()
+        evidence: dict[str, dict[str, Scalar]] = {}
+        for release in (False, True):
+            if release:
+                purse.release()
+            for candidate in seats:
+                if candidate.id in bought:
+                    continue
+                evidence[candidate.id] = purse.shown(candidate)
+                if purse.buys(candidate):
+                    bought.add(candidate.id)
+        return Outcome(
+            tuple(c for c in seats if c.id in bought),
+            tuple(
+                Decision(
+                    c.id,
+                    SPARED if c.id in bought else DROPPED,
+                    Reason.PROTECTED_OVERFLOW
+                    if c.protected and c.id not in bought
+                    else Reason.TOKEN_BUDGET,
+                    evidence[c.id],
+                )
+                for c in seats
+                if c.id not in bought or c.id in purse.forced
+            ),
+            {"used": purse.used},
+        )
+
+
+class Purse:
+    """Tokens to spend on one query, some of them set aside by tag."""
+
+    def __init__(self, at_most: int, shares: Mapping[str, float]) -> None:
+        self.at_most = at_most
+        self.used = 0
+        self.reserved = {tag: int(at_most * share) for tag, share in shares.items()}
+        self.forced: set[str] = set()
+
+    def release(self) -> None:
+        """Give what is still set aside to everyone."""
+        self.reserved.clear()
+
+    def shown(self, candidate: Candidate) -> dict[str, Scalar]:
+        """Say what *candidate* costs and what it is held against."""
+        return {
+            "cost": candidate.chunk.token_len,
+            "used": self.used,
+            "at_most": self.at_most,
+            "open_to_it": self._open_to(candidate),
+        }
+
+    def buys(self, candidate: Candidate) -> bool:
+        """Pay for *candidate* if it is affordable or pinned."""
+        cost = candidate.chunk.token_len
+        affordable = cost <= self._open_to(candidate)
+        if not affordable and not candidate.pinned:
+            return False
+        if not affordable:
+            self.forced.add(candidate.id)
+        self.used += cost
+        for tag in candidate.chunk.tags:
+            drawn = min(self.reserved.get(tag, 0), cost)
+            if drawn:
+                self.reserved[tag] -= drawn
+                cost -= drawn
+        return True
+
+    def _open_to(self, candidate: Candidate) -> int:
+        tags = candidate.chunk.tags
+        closed = sum(
+            left
+            for tag, left in self.reserved.items()
+            if tag not in tags and not candidate.protected
+        )
+        return self.at_most - self.used - closed

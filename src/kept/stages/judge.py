@@ -1,0 +1,75 @@
+"""Judgement: ask a second reader before a candidate is used."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kept.decisions import Drop, Outcome, Reason, allotted, sift
+from kept.errors import BackendError, LLMResponseParseError
+from kept.model import Candidate, Query
+from kept.ports import Judge, Opinion
+from kept.stages.bounds import demand
+
+_EXPECTED = ", ".join(Opinion)
+_REASON = {
+    Opinion.REJECT: Reason.JUDGED_REJECT,
+    Opinion.UNSURE: Reason.JUDGED_UNSURE,
+}
+
+
+@dataclass(frozen=True)
+class AskJudge:
+    """Keep only what the judge accepts; unsure counts as reject.
+
+    There is no fallback: if the judge fails, so does the query.
+    """
+
+    name: ClassVar[str] = "ask_judge"
+
+    judge: Judge
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Ask once for all candidates, then act on each opinion."""
+        if not candidates:
+            return Outcome(candidates)
+        opinions = self._opinions(query, candidates)
+
+        def unaccepted(candidate: Candidate) -> Drop | None:
+            opinion = opinions[candidate.id]
+            if opinion is Opinion.ACCEPT:
+                return None
+            return Drop.because(
+                _REASON[opinion], opinion=opinion, needed=Opinion.ACCEPT
+            )
+
+        return sift(candidates, unaccepted)
+
+    def _opinions(
+        self, query: Query, candidates: tuple[Candidate, ...]
+    ) -> dict[str, Opinion]:
+        opinions = self.judge.review(query, candidates)
+        if len(opinions) != len(candidates):
+            msg = (
+                f"the judge returned {len(opinions)} opinions for {len(candidates)} "
+                "candidates; it must return one for each, in order"
+            )
+            raise BackendError(msg)
+        for opinion in opinions:
+            if not isinstance(opinion, Opinion):
+                raise LLMResponseParseError(_EXPECTED, repr(opinion))
+        return {c.id: o for c, o in zip(candidates, opinions, strict=True)}
+
+
+@dataclass(frozen=True)
+class AcceptedCap:
+    """Keep at most *at_most* of what the judge accepted."""
+
+    name: ClassVar[str] = "accepted_cap"
+
+    at_most: int = 2
+
+    def __post_init__(self) -> None:
+        demand(self.name, "at_most", self.at_most, 1)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Give the places in order."""
+        return allotted(candidates, self.at_most, Reason.ACCEPTED_CAP)

@@ -1,0 +1,180 @@
+"""Limits: how many may stay, in all or of a kind."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import ClassVar
+
+from kept.decisions import (
+    DROPPED,
+    SPARED,
+    Decision,
+    Drop,
+    Outcome,
+    Reason,
+    allotted,
+    seated,
+    sift,
+)
+from kept.errors import SettingsError
+from kept.model import Candidate, Query
+from kept.stages.bounds import demand
+
+INTENT_CAPS: Mapping[str, int] = MappingProxyType(
+    {
+        "educational": 5,
+        "persuasive": 4,
+        "story": 6,
+        "contrarian": 5,
+        "emotional": 5,
+        "other": 5,
+    }
+)
+
+
+@dataclass(frozen=True)
+class TopK:
+    """Keep the best *k*, the protected before all others.
+
+    Even protected candidates cannot exceed *k*: the farthest of them leave as
+    overflow. Only the pinned do not count their places.
+    """
+
+    name: ClassVar[str] = "top_k"
+
+    k: int
+
+    def __post_init__(self) -> None:
+        demand(self.name, "k", self.k, 1)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Seat the protected, then the best of the rest."""
+        return allotted(candidates, self.k, Reason.BEYOND_TOP_K)
+
+
+@dataclass(frozen=True)
+class PerIntentCap:
+    """Keep at most as many as the query's intent asks for.
+
+    An intent without a cap of its own has that of ``other``.
+    """
+
+    name: ClassVar[str] = "per_intent_cap"
+
+    caps: Mapping[str, int] = field(default_factory=lambda: INTENT_CAPS, hash=False)
+
+    def __post_init__(self) -> None:
+        if "other" not in self.caps:
+            msg = f"{self.name}: caps has no 'other'; it is the cap of unnamed intents"
+            raise SettingsError(msg)
+        for intent, cap in self.caps.items():
+            demand(self.name, f"caps[{intent!r}]", cap, 1)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Give as many places as the intent has."""
+        intent = query.intent if query.intent in self.caps else "other"
+        at_most = self.caps[intent]
+        return allotted(candidates, at_most, Reason.PER_INTENT_CAP, intent=intent)
+
+
+@dataclass(frozen=True)
+class ExcerptCap:
+    """Keep at most *at_most* excerpts; others pass.
+
+    With *protected_bypass*, a protected excerpt beyond the cap stays, as spared;
+    without it, it leaves as overflow.
+    """
+
+    name: ClassVar[str] = "excerpt_cap"
+
+    at_most: int = 2
+    protected_bypass: bool = True
+
+    def __post_init__(self) -> None:
+        demand(self.name, "at_most", self.at_most, 0)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Count the excerpts, the protected first."""
+        kept: list[Candidate] = []
+        decisions: list[Decision] = []
+        place = 0
+        for candidate in seated(candidates):
+            place += candidate.chunk.excerpt
+            if not candidate.chunk.excerpt or place <= self.at_most:
+                kept.append(candidate)
+                continue
+            spared = candidate.pinned or (candidate.protected and self.protected_bypass)
+            if spared:
+                kept.append(candidate)
+            overflow = candidate.protected and not spared
+            decisions.append(
+                Decision(
+                    candidate.id,
+                    SPARED if spared else DROPPED,
+                    Reason.PROTECTED_OVERFLOW if overflow else Reason.EXCERPT_CAP,
+                    {"group": "excerpt", "place": place, "at_most": self.at_most},
+                )
+            )
+        return Outcome(tuple(kept), tuple(decisions))
+
+
+@dataclass(frozen=True)
+class OnePerDocument:
+    """Keep one chunk per document.
+
+    A protected chunk stands for its document, and further protected ones are
+    spared. Else, on a question for a number or a price, a chunk in the metric
+    role does; else the nearest.
+    """
+
+    name: ClassVar[str] = "one_per_document"
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Elect one chunk for each document, and drop the others."""
+        numeric = asks_for_a_number(query.text)
+
+        def merit(candidate: Candidate) -> tuple[bool, bool, float, str]:
+            metric = numeric and candidate.chunk.role == "metric"
+            distance = candidate.signal("distance")
+            return not candidate.protected, not metric, distance, candidate.id
+
+        elected: dict[str, Candidate] = {}
+        for candidate in sorted(candidates, key=merit):
+            elected.setdefault(candidate.document.id, candidate)
+
+        def redundant(candidate: Candidate) -> Drop | None:
+            winner = elected[candidate.document.id]
+            if winner is candidate:
+                return None
+            return Drop.because(
+                Reason.ONE_PER_DOCUMENT,
+                distance=candidate.signal("distance"),
+                elected=winner.id,
+                elected_distance=winner.signal("distance"),
+                elected_role=winner.chunk.role,
+                elected_protected=winner.protected,
+            )
+
+        return sift(candidates, redundant)
+
+
+_PRICE_WORDS = re.compile(
+    r"\b(?:how (?:much|many|often|long|large|big|high)|prices?|pric(?:ed|ing)|costs?"
+    r"|fees?|salar(?:y|ies)|wages?|revenues?|profits?|budget|amounts?|percent(?:age)?s?"
+    r"|ratios?|rates?|averages?|mean|median|totals?|numbers? of|quantit(?:y|ies)"
+    r"|discounts?|margins?|kpis?|metrics?|statistics?)\b",
+    re.IGNORECASE,
+)
+_CURRENCY = re.compile(
+    r"[$€£¥₹₽₩%‰]|\b(?:usd|eur|gbp|jpy|chf|dollars?|euros?)\b", re.IGNORECASE
+)
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
+
+
+def asks_for_a_number(text: str) -> bool:
+    """Tell whether a question is numeric or price-like; a bare year is not."""
+    if _PRICE_WORDS.search(text) or _CURRENCY.search(text):
+        return True
+    return any(not _YEAR.fullmatch(number) for number in _NUMBER.findall(text))
