@@ -1,0 +1,172 @@
+"""The grader: whether an answer says what was expected, and only what was read."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kept.evaluation.quantities import Quantity, quantities, without_quantities
+
+WORDS_NEEDED = 0.8
+WORDS_SUPPORTED = 0.6
+
+_LITTLE_WORDS = """
+a about after all also am an and any are as at be because been before being both but by
+can could did do does for from had has have he her his how i if in into is it its itself
+just may me might more most must my of on one or our she should so some such than that
+the their them then there these they this those to under until up upon was we were what
+when where which while who will with would you your
+"""
+_NO_WORDS = """
+not no never neither nor none nobody nothing without cannot didn't doesn't don't isn't
+wasn't weren't won't can't couldn't hasn't haven't hadn't
+"""
+
+STOP_WORDS = frozenset(_LITTLE_WORDS.split())
+NEGATIONS = frozenset(_NO_WORDS.split())
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
+_MARKER = re.compile(r"\[\d+\]")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
+_CAPITAL = re.compile(r"\b[A-Z][\w&-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Whether an answer passed, and if not, what was missing."""
+
+    passed: bool
+    reason: str
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Faithfulness:
+    """The share of an answer's sentences that its passages bear out."""
+
+    score: float
+    unsupported: tuple[str, ...] = ()
+
+
+def grade(expected: str | Sequence[str], answer: str) -> Grade:
+    """Hold *answer* against what was expected; of several, any one will do.
+
+    Numbers, sums, percentages and dates are compared by value, in whatever
+    writing; where there are some, they and the names decide. Otherwise most of
+    the expected words must be there, with the same yes or no.
+    """
+    wanted = [expected] if isinstance(expected, str) else list(expected)
+    grades = [_grade(each, _unmarked(answer)) for each in wanted]
+    passed = [each for each in grades if each.passed]
+    return (passed or grades or [Grade(passed=False, reason="nothing_expected")])[0]
+
+
+def faithfulness(answer: str, passages: Sequence[str]) -> Faithfulness:
+    """Check each sentence of *answer* against *passages*.
+
+    A sentence is borne out when every quantity in it and most of its words occur
+    there. An answer that claims nothing is faithful.
+    """
+    sentences = [s for s in sentences_of(_unmarked(answer)) if content_words(s)]
+    source = " \n".join(passages)
+    known = frozenset(content_words(source))
+    stated = quantities(source)
+    unsupported = tuple(s for s in sentences if not _supported(s, known, stated))
+    if not sentences:
+        return Faithfulness(1.0)
+    return Faithfulness(1 - len(unsupported) / len(sentences), unsupported)
+
+
+def sentences_of(text: str) -> list[str]:
+    """Split *text* into sentences and lines."""
+    return [s.strip() for s in _SENTENCE.split(text) if s.strip()]
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words that carry meaning, folded, without plural endings."""
+    return [_folded(w) for w in _words(text) if w not in STOP_WORDS | NEGATIONS]
+
+
+def _grade(expected: str, answer: str) -> Grade:
+    if not _words(answer):
+        return Grade(passed=False, reason="empty_answer", missing=(expected,))
+    if (short := expected.strip(" .!").casefold()) in {"yes", "no"}:
+        said = _words(answer)[0] == short
+        return Grade(said, "same_verdict" if said else "other_verdict")
+    wanted = _wanted(expected)
+    if wanted:
+        return _by_quantity(expected, wanted, answer)
+    return _by_words(expected, answer)
+
+
+def _wanted(expected: str) -> tuple[Quantity, ...]:
+    """Find the quantities that decide; a lone "one" only where nothing else stands."""
+    found = quantities(expected)
+    firm = tuple(q for q in found if not q.bare_one)
+    return firm if firm or len(_words(expected)) > 1 else found
+
+
+def _by_quantity(expected: str, wanted: Sequence[Quantity], answer: str) -> Grade:
+    given = quantities(answer)
+    missing = [q.text for q in wanted if not any(q.met_by(g) for g in given)]
+    said = frozenset(content_words(answer))
+    missing += [n for n in _names(expected) if not said.issuperset(content_words(n))]
+    if missing:
+        return Grade(passed=False, reason="missing", missing=tuple(missing))
+    return Grade(passed=True, reason="same_quantities")
+
+
+def _by_words(expected: str, answer: str) -> Grade:
+    wanted = list(dict.fromkeys(content_words(expected))) or _words(expected)
+    said = frozenset(content_words(answer)) | frozenset(_words(answer))
+    missing = tuple(w for w in wanted if w not in said)
+    if len(missing) > (1 - WORDS_NEEDED) * len(wanted) + 1e-9:
+        return Grade(passed=False, reason="missing", missing=missing)
+    nearest = max(
+        sentences_of(answer),
+        key=lambda s: len(frozenset(content_words(s)).intersection(wanted)),
+    )
+    if _negated(expected) != _negated(nearest):
+        return Grade(passed=False, reason="other_verdict")
+    return Grade(passed=True, reason="same_words")
+
+
+def _names(text: str) -> list[str]:
+    """Capitalised words that do not merely begin a sentence."""
+    rest = without_quantities(text)
+    return [
+        match.group()
+        for sentence in sentences_of(rest)
+        for match in _CAPITAL.finditer(sentence)
+        if match.start() and match.group().casefold() not in STOP_WORDS
+    ]
+
+
+def _supported(
+    sentence: str, known: frozenset[str], stated: Sequence[Quantity]
+) -> bool:
+    for quantity in quantities(sentence):
+        if not quantity.bare_one and not any(quantity.met_by(s) for s in stated):
+            return False
+    words = content_words(without_quantities(sentence))
+    return sum(w in known for w in words) >= WORDS_SUPPORTED * len(words)
+
+
+def _negated(text: str) -> bool:
+    return bool(NEGATIONS.intersection(_words(text)))
+
+
+def _words(text: str) -> list[str]:
+    return [w.casefold().replace("\u2019", "'") for w in _WORD.findall(text)]
+
+
+def _folded(word: str) -> str:
+    word = word.removesuffix("'s")
+    for ending, stem in (("ies", "y"), ("sses", "ss"), ("s", "")):
+        if len(word) > len(ending) + 2 and word.endswith(ending):
+            if ending == "s" and word.endswith(("ss", "us", "is")):
+                break
+            return word.removesuffix(ending) + stem
+    return word
+
+
+def _unmarked(text: str) -> str:
+    return _MARKER.sub("", text)
