@@ -1,0 +1,330 @@
+"""The keyword index of one tenant: tantivy proposes, exact BM25 decides.
+
+The engine scores in float32, rounds field lengths down, counts chunks that were
+removed and breaks ties by age. So it is only asked for proposals, best first, and
+the caller's exact score of each decides the order. The engine is asked for more
+until nothing it has not named can enter the answer:
+
+* a term's proposal is ``w · tf·(K1+1) / (tf + K1·(1 - B + B·l'/a'))`` where ``l'`` is
+  the length rounded down and ``a'`` the engine's average length. Its own idf cancels,
+  because each term is boosted by *its true weight / the engine's idf*;
+* the exact one has the true ``l ≥ l'`` and the true average ``a``, so it is at most
+  ``max(1, a/a')`` times the proposal;
+* what was not named was proposed no higher than the last that was.
+
+The index is derived: it can be deleted and built again from the truth.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+
+from kept.errors import StoreReadOnlyError
+from kept.stores.rows import IndexTorn, Scored, best
+
+K1 = 1.2
+B = 0.75
+
+ORD_BITS = 20
+
+_HEAP_BYTES = 32_000_000
+_MARKER_DOC = -1
+_MARKER_TERM = "\x1f"
+_LONGEST_TERM = 255
+_FEW_ALLOWED = 256
+_DEEPEST = 8192
+_FLOAT32_SLACK = 1.0 + 1e-4
+_PLACES = 9
+
+Exact = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+
+
+def saturation(
+    frequency: NDArray[np.float64], length: NDArray[np.float64], average: float
+) -> NDArray[np.float64]:
+    """Return BM25's factor for a term that occurs *frequency* times in a chunk.
+
+    A chunk's score is the sum over the query's terms of weight times this.
+    """
+    norm = K1 * (1.0 - B + B * length / average)
+    return frequency * (K1 + 1.0) / (frequency + norm)
+
+
+def inverse_frequency(chunks: int, holding: int) -> float:
+    """Return the idf of a term that *holding* of *chunks* chunks contain."""
+    return math.log(1.0 + (chunks - holding + 0.5) / (holding + 0.5))
+
+
+class KeywordIndex:
+    """Which chunks hold a term, kept in a tantivy folder.
+
+    Several processes may have it open. One changes it at a time: the caller holds a
+    lock from `reload` through `apply` to `flush`. The engine's own lock is held only
+    between the first `apply` and `flush`.
+    """
+
+    def __init__(self, folder: Path, *, writable: bool) -> None:
+        self._folder = folder
+        self._writable = writable
+        self._writer: tantivy.IndexWriter | None = None
+        self._index = tantivy.Index.open(str(folder))
+        self._index.config_reader(reload_policy="manual")
+        self._refresh()
+
+    @classmethod
+    def open(cls, folder: Path, *, writable: bool) -> Self:
+        """Open the index in *folder*; a writer creates a missing one, empty."""
+        try:
+            if not folder.exists() or not tantivy.Index.exists(str(folder)):
+                if not writable:
+                    raise IndexTorn(folder, "there is no keyword index")
+                _create(folder)
+            return cls(folder, writable=writable)
+        except (ValueError, OSError) as error:
+            raise IndexTorn(folder, str(error)) from error
+
+    @property
+    def seq(self) -> int:
+        """The last change this object holds, flushed or not."""
+        return self._seq
+
+    def __len__(self) -> int:
+        self.flush()
+        return int(self._searcher.num_docs) - 1
+
+    def apply(
+        self,
+        seq: int,
+        added: Iterable[tuple[int, Sequence[str]]],
+        removed_docs: Iterable[int],
+    ) -> None:
+        """Take the change numbered *seq*: documents out first, then chunks in.
+
+        *added* gives each chunk's key and its terms, as often as they occur.
+        """
+        writer = self._writing()
+        for doc in removed_docs:
+            writer.delete_documents_by_term("doc", doc)
+        for key, terms in added:
+            writer.add_document(_document(key, terms))
+        self._seq = seq
+
+    def flush(self) -> None:
+        """Commit what was applied, and the number of its last change, at once."""
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        _mark(writer, self._seq)
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._refresh()
+
+    def reload(self) -> bool:
+        """See what another process flushed; tell whether anything changed."""
+        before = self._seq
+        try:
+            self._index.reload()
+            self._refresh()
+        except (ValueError, OSError) as error:
+            raise IndexTorn(self._folder, str(error)) from error
+        return self._seq != before
+
+    def close(self) -> None:
+        """Flush; the object is not used afterwards."""
+        self.flush()
+
+    def search(
+        self,
+        terms: Mapping[str, float],
+        limit: int,
+        exact: Exact,
+        *,
+        average_length: float,
+        allowed: NDArray[np.int64] | None = None,
+    ) -> Scored:
+        """Return the *limit* best chunks by exact score, ties by key.
+
+        *terms* gives each query term's weight (its idf times its count in the query);
+        *exact* the sum of weight times `saturation` for each key asked. Chunks without
+        any of the terms are never returned.
+        """
+        self.flush()
+        weights = {term: weight for term, weight in terms.items() if weight > 0.0}
+        if not weights or limit < 1:
+            return best(np.empty(0, np.int64), np.empty(0), limit)
+        if allowed is not None and len(allowed) <= _FEW_ALLOWED:
+            keys = np.unique(allowed)
+            return _matching(keys, exact(keys), limit)
+        query = self._query(weights)
+        slack = _FLOAT32_SLACK * max(1.0, average_length / self._average)
+        return self._deepen(query, limit, exact, slack, allowed)
+
+    def _deepen(
+        self,
+        query: tantivy.Query,
+        limit: int,
+        exact: Exact,
+        slack: float,
+        allowed: NDArray[np.int64] | None,
+    ) -> Scored:
+        """Ask for more proposals until no unseen chunk can be among the best."""
+        share = 1.0 if allowed is None else len(allowed) / max(1, len(self))
+        depth = _within(math.ceil(2 * limit / max(share, 1e-9)), len(self))
+        keys = np.empty(0, np.int64)
+        scores = np.empty(0, np.float64)
+        seen = 0
+        while True:
+            proposed, ceilings, everything = self._propose(query, depth)
+            ceilings *= slack
+            floor = _nth_best(scores, limit)
+            fresh = np.arange(len(proposed)) >= seen
+            fresh &= ceilings >= floor
+            if allowed is not None:
+                fresh &= np.isin(proposed, allowed)
+            keys = np.concatenate([keys, proposed[fresh]])
+            scores = np.concatenate([scores, np.round(exact(proposed[fresh]), _PLACES)])
+            floor = _nth_best(scores, limit)
+            if everything or ceilings[-1] < floor - 10.0**-_PLACES:
+                return _matching(keys, scores, limit)
+            seen = len(proposed)
+            depth = _within(2 * depth, len(self))
+
+    def _propose(
+        self,
+        query: tantivy.Query,
+        depth: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], bool]:
+        """Return the engine's first *depth* keys and scores, and whether that is all.
+
+        Counting makes the engine score every match. Its pruning would compare with
+        block maxima chosen under another average length, which may miss one.
+        """
+        hits = self._searcher.search(query, depth, count=True).hits
+        addresses = [address for _, address in hits]
+        keys = self._searcher.fast_field_values("key", addresses)
+        scores = np.array([score for score, _ in hits], np.float64)
+        return np.array(keys, np.int64), scores, len(hits) < depth
+
+    def _query(self, weights: Mapping[str, float]) -> tantivy.Query:
+        parts = []
+        for term, weight in weights.items():
+            spelled = _spelled(term)
+            holding = self._searcher.doc_freq("terms", spelled)
+            boost = weight / inverse_frequency(self._chunks, holding)
+            one = tantivy.Query.term_query(_SCHEMA, "terms", spelled, "freq")
+            parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(one, boost)))
+        return tantivy.Query.boolean_query(parts)
+
+    def _writing(self) -> tantivy.IndexWriter:
+        if not self._writable:
+            msg = "this keyword index was opened to be read; open it writable"
+            raise StoreReadOnlyError(msg)
+        if self._writer is None:
+            self._writer = _writer(self._index)
+        return self._writer
+
+    def _refresh(self) -> None:
+        """Take a new view of the index, with its number and its statistics."""
+        self._searcher = self._index.searcher()
+        marker = tantivy.Query.term_query(_SCHEMA, "terms", _MARKER_TERM, "freq")
+        hits = self._searcher.search(marker, 2).hits
+        if len(hits) != 1:
+            msg = f"it holds {len(hits)} change numbers instead of one"
+            raise ValueError(msg)
+        address = hits[0][1]
+        [seq] = self._searcher.fast_field_values("key", [address])
+        self._seq = int(seq or 0)
+        explained = json.loads(marker.explain(self._searcher, address).to_json())
+        self._chunks = int(_statistic(explained, "N, total number of docs"))
+        self._average = _statistic(explained, "avgdl")
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("key", fast=True)
+    builder.add_integer_field("doc", indexed=True)
+    builder.add_text_field("terms", tokenizer_name="whitespace", index_option="freq")
+    return builder.build()
+
+
+_SCHEMA = _schema()
+
+
+def _create(folder: Path) -> None:
+    """Make an index that holds nothing, at change 0."""
+    folder.mkdir(parents=True, exist_ok=True)
+    writer = _writer(tantivy.Index(_SCHEMA, str(folder)))
+    _mark(writer, 0)
+    writer.commit()
+    writer.wait_merging_threads()
+
+
+def _writer(index: tantivy.Index) -> tantivy.IndexWriter:
+    return index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+
+
+def _mark(writer: tantivy.IndexWriter, seq: int) -> None:
+    """Replace the document that carries the change number, in the same commit."""
+    writer.delete_documents_by_term("doc", _MARKER_DOC)
+    marker = tantivy.Document()
+    marker.add_integer("key", seq)
+    marker.add_integer("doc", _MARKER_DOC)
+    marker.add_text("terms", _MARKER_TERM)
+    writer.add_document(marker)
+
+
+def _document(key: int, terms: Sequence[str]) -> tantivy.Document:
+    text = " ".join(map(_spelled, terms))
+    if len(text.split()) != len(terms):
+        msg = f"chunk {key} has an empty term or one with a space in it; split it first"
+        raise ValueError(msg)
+    document = tantivy.Document()
+    document.add_integer("key", key)
+    document.add_integer("doc", key >> ORD_BITS)
+    document.add_text("terms", text)
+    return document
+
+
+def _spelled(term: str) -> str:
+    """Return *term* as indexed: the engine drops very long ones, so they are hashed."""
+    if len(term) <= _LONGEST_TERM:
+        return term
+    return "sha256:" + hashlib.sha256(term.encode()).hexdigest()
+
+
+def _statistic(explained: Mapping[str, Any], named: str) -> float:
+    """Find the value whose description starts with *named* in an explanation."""
+    if str(explained["description"]).startswith(named):
+        return float(explained["value"])
+    for detail in explained.get("details", ()):
+        value = _statistic(detail, named)
+        if not math.isnan(value):
+            return value
+    return math.nan
+
+
+def _within(depth: int, chunks: int) -> int:
+    """Return *depth*, or everything where it would be deep anyway."""
+    return max(1, depth if depth <= _DEEPEST else chunks + 1)
+
+
+def _nth_best(scores: NDArray[np.float64], nth: int) -> float:
+    """Return the score of place *nth*, or minus infinity where there is none."""
+    if len(scores) < nth:
+        return -math.inf
+    return float(np.partition(scores, len(scores) - nth)[len(scores) - nth])
+
+
+def _matching(
+    keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int
+) -> Scored:
+    matching = scores > 0.0
+    return best(keys[matching], scores[matching], limit)
