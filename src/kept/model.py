@@ -11,9 +11,8 @@ Scalar = str | int | float | bool | None
 Authority = Literal["high", "medium", "low"]
 TimeHorizon = Literal["current", "near_term", "long_term", "unknown"]
 
+
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-NO_SIGNALS: Mapping[str, float] = MappingProxyType({})
-NO_LABELS: Mapping[str, int | None] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +28,7 @@ class Document:
     authority: Authority | None = None
     confidence: float | None = None
     time_horizon: TimeHorizon | None = None
-    metadata: Mapping[str, Any] = field(default=NOTHING, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +44,8 @@ class Chunk:
     role: str | None = None
     excerpt: bool = False
     confidence: float | None = None
-    labels: Mapping[str, int | None] = field(default=NO_LABELS, hash=False)
-    metadata: Mapping[str, Any] = field(default=NOTHING, hash=False)
+    labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +60,7 @@ class Query:
     intent: str = "other"
     item: str | None = None
     pinned: frozenset[str] = frozenset()
-    attributes: Mapping[str, Scalar] = field(default=NOTHING, hash=False)
+    attributes: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +74,7 @@ class Candidate:
     chunk: Chunk
     document: Document
     score: float
-    signals: Mapping[str, float] = field(default=NO_SIGNALS, hash=False)
+    signals: Mapping[str, float] = field(default_factory=dict, hash=False)
     protected: bool = False
     pinned: bool = False
     vector: Any = field(default=None, compare=False, repr=False)

@@ -1,13 +1,18 @@
 """Ports: the least that the core needs from the outside, in the core's words."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kept.duplicates import DuplicateRules, Match, Opening
+from kept.filters import Filters
 from kept.model import Candidate, Query
+from kept.receipts import KnownSource, NewDocument, Receipt, Similarity, Source
+from kept.signals import QueryTerms
 
 Vectors = NDArray[np.float32]
 
@@ -40,6 +45,147 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text, in order, as rows."""
+        ...
+
+
+class Intake(Protocol):
+    """The writing side of one tenant's store; each call is one transaction."""
+
+    def source(self, uri: str) -> KnownSource | None:
+        """Return what is remembered of a source."""
+        ...
+
+    def exact(self, type_: str, sha256: str) -> tuple[str, bool] | None:
+        """Return the document with this very text and whether it is live."""
+        ...
+
+    def alias_of(self, type_: str, sha256: str) -> Match | None:
+        """Return the match of an alias that already holds this very text."""
+        ...
+
+    def openings(
+        self,
+        type_: str,
+        opening: Opening,
+        rules: DuplicateRules,
+        without: str | None = None,
+    ) -> Sequence[Opening]:
+        """Return the documents that might be the same, the newest first."""
+        ...
+
+    def text_of(self, document_id: str) -> str:
+        """Return the whole text of a document."""
+        ...
+
+    def create(
+        self,
+        new: NewDocument,
+        vectors: Vectors,
+        receipt: Receipt,
+        source: Source,
+        compared: Iterable[Similarity] = (),
+    ) -> bool:
+        """Store a document with its receipt; False if its text came in meanwhile."""
+        ...
+
+    def revive(self, document_id: str, receipt: Receipt, source: Source) -> None:
+        """Bring a superseded document back."""
+        ...
+
+    def reuse(
+        self,
+        match: Match,
+        draft: Mapping[str, Any],
+        receipt: Receipt,
+        source: Source,
+        compared: Iterable[Similarity] = (),
+    ) -> None:
+        """Keep a text as an alias of the document that it repeats."""
+        ...
+
+    def touch(self, source: Source, document_id: str, alias_id: str | None) -> None:
+        """Remember new bytes of a source whose text has not changed."""
+        ...
+
+    def note(self, receipt: Receipt) -> None:
+        """Write a ledger row and nothing else."""
+        ...
+
+
+class Leg(Protocol):
+    """What one way of searching brought back, best first."""
+
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """The chunks, by number."""
+        ...
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Their scores, in the same order."""
+        ...
+
+
+class Shelf(Protocol):
+    """One tenant's knowledge at one state, as a query sees it."""
+
+    @property
+    def state(self) -> str:
+        """The fingerprint of what is on the shelf."""
+        ...
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks can be found."""
+        ...
+
+    def weigh(self, question: str) -> QueryTerms:
+        """Return the words of a question with what they weigh here."""
+        ...
+
+    def allowed(self, filters: Filters) -> NDArray[np.int64] | None:
+        """Return the chunks that *filters* let through; None means all."""
+        ...
+
+    def dense_leg(
+        self,
+        vector: NDArray[np.float32],
+        depth: int,
+        allowed: NDArray[np.int64] | None,
+    ) -> Leg:
+        """Return the nearest chunks by exact cosine."""
+        ...
+
+    def keyword_leg(
+        self, terms: QueryTerms, depth: int, allowed: NDArray[np.int64] | None
+    ) -> Leg:
+        """Return the best chunks by exact BM25."""
+        ...
+
+    def candidates(
+        self,
+        vector: NDArray[np.float32],
+        terms: QueryTerms,
+        legs: Mapping[str, Leg],
+        pinned: Iterable[str] = (),
+    ) -> tuple[Candidate, ...]:
+        """Return every chunk of the *legs* with all that was measured of it."""
+        ...
+
+
+class Store(Protocol):
+    """Where tenants' documents live."""
+
+    def shelf(self, tenant: str) -> AbstractContextManager[Shelf]:
+        """Hold one tenant's knowledge at one state while a query is answered."""
+        ...
+
+    def intake(self, tenant: str) -> Intake:
+        """Return the writing side for one tenant."""
+        ...
+
+    def claim(self, embedder_id: str, dimension: int) -> None:
+        """Make this the store's embedder, or refuse if it has another one."""
         ...
 
 

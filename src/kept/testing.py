@@ -7,8 +7,10 @@ from typing import Any
 from kept.model import Candidate, Chunk, Document, Query
 from kept.ports import Opinion
 
-SIGNALS = ("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance")
-SIGNALS += ("dense_norm", "keyword_norm", "fused")
+SIGNALS = (
+    *("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance"),
+    *("dense_norm", "keyword_norm", "fused"),
+)
 
 
 def candidates(table: str) -> tuple[Candidate, ...]:

@@ -1,0 +1,380 @@
+"""The ingest path: read, digest, chunk, first vector, duplicate?, vectors, store."""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from kept.duplicates import (
+    EDIT_BAND,
+    DuplicateRules,
+    Match,
+    Opening,
+    Verdict,
+    near_duplicate,
+)
+from kept.errors import InputError, KeptError, UnreadableSourceError
+from kept.ports import Embedder, Intake, Vectors
+from kept.receipts import NewChunk, NewDocument, Receipt, Source
+from kept.text.chunking import DEFAULT_SECTION_TAGS, chunk_text
+from kept.text.draft import Draft
+from kept.text.tokens import analyse, count_tokens, detect_language
+
+FIRST_WINDOW_CHUNKS = 8
+WINDOW_CHUNKS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutting:
+    """How a text becomes chunks; *max_chunks* 0 lifts the cap."""
+
+    max_chars: int = 800
+    max_chunks: int = 200
+    section_tags: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: DEFAULT_SECTION_TAGS, hash=False
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handed:
+    """A text that was handed in, or why it could not be read.
+
+    *raw_sha256* is the digest of the bytes behind it, so that an unchanged source
+    is known without reading it.
+    """
+
+    source: Source
+    read: Callable[[], Draft | KeptError]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A text cut and analysed, with the document that its source was before."""
+
+    source: Source
+    draft: Draft
+    new: NewDocument
+    before: str | None
+
+
+@dataclass(frozen=True)
+class Ingest:
+    """Takes texts in, in order, and yields a receipt for each as it is stored."""
+
+    intake: Intake
+    embedder: Embedder
+    tenant: str
+    rules: DuplicateRules
+    cutting: Cutting = Cutting()
+
+    def __call__(self, handed: Iterable[Handed]) -> Iterator[Receipt]:
+        """Yield one receipt per text, in order; what was yielded is durable."""
+        window: list[_Prepared | Receipt] = []
+        chunks, most = 0, FIRST_WINDOW_CHUNKS
+        for item in handed:
+            prepared = self._prepared(item)
+            if isinstance(prepared, Receipt) and not window:
+                yield prepared
+                continue
+            window.append(prepared)
+            chunks += (
+                prepared.chunks
+                if isinstance(prepared, Receipt)
+                else len(prepared.new.chunks)
+            )
+            if chunks >= most:
+                yield from self._taken(window)
+                window, chunks = [], 0
+                most = min(2 * most, WINDOW_CHUNKS)
+        yield from self._taken(window)
+
+    def _prepared(self, item: Handed) -> "_Prepared | Receipt":
+        """Read and cut one text, unless its source is unchanged or unreadable."""
+        known = self.intake.source(item.source.uri)
+        if known and known.live and known.raw_sha256 == item.source.raw_sha256:
+            return _unchanged(item.source, known.document_id, known.alias_id)
+        try:
+            draft = item.read()
+            if isinstance(draft, KeptError):
+                raise draft
+            new = drafted(draft, self.tenant, item.source.uri, self.cutting)
+        except InputError as error:
+            receipt = Receipt(
+                status="failed", source_uri=item.source.uri, error=str(error)
+            )
+            self.intake.note(receipt)
+            return receipt
+        before = known.document_id if known and known.live else None
+        if before == new.id and known and known.alias_id is None:
+            self.intake.touch(item.source, new.id, None)
+            return _unchanged(item.source, new.id, None)
+        return _Prepared(source=item.source, draft=draft, new=new, before=before)
+
+    def _taken(self, window: list[_Prepared | Receipt]) -> Iterator[Receipt]:
+        """Decide on every text of a window, embed what is new, store in order."""
+        texts = [item for item in window if isinstance(item, _Prepared)]
+        fresh = self._without_exact_copies(texts)
+        first = self._embedded([passage(item.new, 0) for item in fresh])
+        verdicts = self._verdicts(fresh, first)
+        created = [i for i, item in enumerate(fresh) if not verdicts[item.new.id].match]
+        rest = self._embedded(
+            [
+                passage(fresh[i].new, place)
+                for i in created
+                for place in range(1, len(fresh[i].new.chunks))
+            ]
+        )
+        vectors: dict[str, Vectors] = {}
+        start = 0
+        for i in created:
+            end = start + len(fresh[i].new.chunks) - 1
+            vectors[fresh[i].new.id] = np.vstack([first[i : i + 1], rest[start:end]])
+            start = end
+        for item in window:
+            if isinstance(item, Receipt):
+                yield item
+            else:
+                verdict = verdicts.get(item.new.id, Verdict())
+                yield self._stored(item, verdict, vectors.get(item.new.id))
+
+    def _without_exact_copies(self, items: Sequence[_Prepared]) -> list[_Prepared]:
+        """Return the texts that stand neither in the store nor earlier here."""
+        fresh: dict[str, _Prepared] = {}
+        for item in items:
+            new = item.new
+            if new.id in fresh or self.intake.exact(new.type, new.sha256):
+                continue
+            if self.rules.on and self.intake.alias_of(new.type, new.sha256):
+                continue
+            fresh[new.id] = item
+        return list(fresh.values())
+
+    def _verdicts(
+        self, items: Sequence[_Prepared], vectors: Vectors
+    ) -> dict[str, Verdict]:
+        """Look for near duplicates in the store and among the texts before."""
+        verdicts: dict[str, Verdict] = {}
+        pending: list[tuple[Opening, _Prepared]] = []
+        for item, vector in zip(items, vectors, strict=True):
+            verdict = Verdict()
+            if self.rules.on:
+                opening = self._opening(item, vector)
+                verdict = self._compared(item, opening, pending)
+                if verdict.match is None:
+                    pending.append((opening, item))
+            verdicts[item.new.id] = verdict
+        return verdicts
+
+    def _opening(self, item: _Prepared, vector: Any) -> Opening:  # noqa: ANN401 -- a row
+        mean = None
+        if self.rules.mean_of:
+            places = range(1, min(self.rules.mean_of, len(item.new.chunks)))
+            others = self._embedded([passage(item.new, place) for place in places])
+            mean = np.vstack([vector[None, :], others]).mean(axis=0)
+        return Opening(
+            document_id=item.new.id,
+            text=item.new.chunks[0].text,
+            vector=vector,
+            mean=mean,
+        )
+
+    def _compared(
+        self,
+        item: _Prepared,
+        opening: Opening,
+        pending: Sequence[tuple[Opening, _Prepared]],
+    ) -> Verdict:
+        texts = {other.document_id: before.new.text for other, before in pending}
+        lowest = self.rules.cosine - EDIT_BAND
+        others = [
+            other
+            for other, before in reversed(pending)
+            if before.new.type == item.new.type
+            and (
+                float(other.vector @ opening.vector) >= lowest - 0.01
+                or other.text.startswith(opening.text)
+                or opening.text.startswith(other.text)
+            )
+        ]
+        others += self.intake.openings(
+            item.new.type, opening, self.rules, without=item.before
+        )
+
+        def text_of(document_id: str) -> str:
+            return texts.get(document_id) or self.intake.text_of(document_id)
+
+        return near_duplicate(opening, item.new.text, others, self.rules, text_of)
+
+    def _embedded(self, passages: Sequence[str]) -> Vectors:
+        if not passages:
+            return np.empty((0, self.embedder.dimension), dtype=np.float32)
+        return self.embedder.embed(passages)
+
+    def _stored(
+        self, item: _Prepared, verdict: Verdict, vectors: Vectors | None
+    ) -> Receipt:
+        """Write one text: as a document, or as an alias of the one it repeats."""
+        new, match = item.new, verdict.match
+        if exact := self.intake.exact(new.type, new.sha256):
+            return self._repeated(item, *exact)
+        if match is None and vectors is None:
+            match = self.intake.alias_of(new.type, new.sha256)
+        if match is not None:
+            return self._reused(item, match, verdict)
+        if vectors is None:
+            vectors = self._embedded(
+                [passage(new, place) for place in range(len(new.chunks))]
+            )
+        receipt = Receipt(
+            status="superseded" if item.before else "created",
+            source_uri=item.source.uri,
+            document_id=new.id,
+            supersedes=item.before,
+            chunks=len(new.chunks),
+            chars=len(new.text),
+            chars_left_out=new.chars_left_out,
+            evidence={"near_misses": list(verdict.near_misses)}
+            if verdict.near_misses
+            else {},
+        )
+        if self.intake.create(new, vectors, receipt, item.source, verdict.compared):
+            return receipt
+        return self._stored(item, Verdict(), None)
+
+    def _repeated(self, item: _Prepared, document_id: str, live: bool) -> Receipt:  # noqa: FBT001
+        """Reuse a document with the very same text, reviving it if it was retired."""
+        if not live:
+            receipt = Receipt(
+                status="superseded" if item.before else "created",
+                source_uri=item.source.uri,
+                document_id=document_id,
+                supersedes=item.before,
+                chunks=len(item.new.chunks),
+                chars=len(item.new.text),
+                chars_left_out=item.new.chars_left_out,
+                evidence={"revived": True},
+            )
+            self.intake.revive(document_id, receipt, item.source)
+            return receipt
+        match = Match(
+            document_id=document_id,
+            rule="exact",
+            similarity=1.0,
+            evidence={"sha256": item.new.sha256},
+        )
+        return self._reused(item, match, Verdict())
+
+    def _reused(self, item: _Prepared, match: Match, verdict: Verdict) -> Receipt:
+        receipt = Receipt(
+            status="reused",
+            source_uri=item.source.uri,
+            document_id=match.document_id,
+            canonical_id=match.document_id,
+            alias_id=alias_id(self.tenant, item.new, item.source.uri),
+            rule=match.rule,
+            similarity=match.similarity,
+            supersedes=item.before if item.before != match.document_id else None,
+            chars=len(item.new.text),
+            evidence=match.evidence,
+        )
+        draft = asdict(replace(item.draft, text="")) | {
+            "type": item.new.type,
+            "title": item.new.title,
+            "sha256": item.new.sha256,
+            "text": item.new.text,
+        }
+        self.intake.reuse(match, draft, receipt, item.source, verdict.compared)
+        return receipt
+
+
+def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocument:
+    """Return a draft as a document with its chunks cut and analysed."""
+    text = draft.text.encode("utf-8", "replace").decode()
+    pieces = _pieces(draft, text, cutting)
+    if not pieces[0]:
+        problem, advice = "there is no text in it", "hand in something to read"
+        raise UnreadableSourceError(uri, problem, advice)
+    language = detect_language(text) or ""
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    return NewDocument(
+        id=document_id(tenant, draft.type, sha256),
+        type=draft.type,
+        title=draft.title,
+        source_uri=uri,
+        sha256=sha256,
+        text=text,
+        language=language,
+        chars_left_out=pieces[1],
+        authority=draft.authority,
+        confidence=draft.confidence,
+        time_horizon=draft.time_horizon,
+        metadata=draft.metadata,
+        chunks=tuple(
+            NewChunk(
+                text=piece,
+                terms=tuple(analyse(_with_title(draft.title, piece), language or None)),
+                language=language,
+                token_len=count_tokens(piece),
+                tags=tuple(dict.fromkeys((*draft.tags, *tags))),
+                role=draft.role,
+                excerpt=draft.excerpt,
+                labels=draft.labels,
+            )
+            for piece, tags in pieces[0]
+        ),
+    )
+
+
+def _pieces(
+    draft: Draft, text: str, cutting: Cutting
+) -> tuple[list[tuple[str, tuple[str, ...]]], int]:
+    """Return the texts of the chunks with their section tags, and what was left out."""
+    if draft.pieces is not None:
+        given: list[tuple[str, tuple[str, ...]]] = [
+            (piece, ()) for piece in draft.pieces if piece.strip()
+        ]
+        most = cutting.max_chunks or len(given)
+        return given[:most], sum(len(piece) for piece, _ in given[most:])
+    cut = chunk_text(
+        text,
+        max_chars=cutting.max_chars,
+        max_chunks=cutting.max_chunks,
+        section_tags=cutting.section_tags,
+    )
+    return [(piece.text, piece.tags) for piece in cut.pieces], cut.chars_left_out
+
+
+def passage(new: NewDocument, place: int) -> str:
+    """Return what is embedded for a chunk: its text, under the document's title."""
+    return _with_title(new.title, new.chunks[place].text)
+
+
+def _with_title(title: str, text: str) -> str:
+    return text if not title or title in text else f"{title}\n{text}"
+
+
+def document_id(tenant: str, type_: str, sha256: str) -> str:
+    """Return the id of a document: the same tenant, type and text give the same."""
+    return _digest("d", tenant, type_, sha256)
+
+
+def alias_id(tenant: str, new: NewDocument, uri: str) -> str:
+    """Return the id of an alias, the same on every machine."""
+    return _digest("a", tenant, new.type, new.sha256, uri)
+
+
+def _digest(kind: str, *parts: str) -> str:
+    joined = "\0".join((kind, *parts)).encode("utf-8", "surrogatepass")
+    return kind + hashlib.sha256(joined).hexdigest()[:23]
+
+
+def _unchanged(source: Source, document_id: str, alias: str | None) -> Receipt:
+    return Receipt(
+        status="unchanged",
+        source_uri=source.uri,
+        document_id=document_id,
+        canonical_id=document_id if alias else None,
+        alias_id=alias,
+    )

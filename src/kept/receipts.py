@@ -1,0 +1,132 @@
+"""Receipts: what ingestion writes, and what it leaves behind as proof."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kept.model import Authority, Document, TimeHorizon
+
+Status = Literal["created", "reused", "unchanged", "superseded", "failed", "deleted"]
+Rule = Literal["exact", "prefix", "cosine", "edit_distance"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewChunk:
+    """A passage on its way into the store, analysed but not yet embedded."""
+
+    text: str
+    terms: tuple[str, ...]
+    language: str
+    token_len: int
+    tags: tuple[str, ...] = ()
+    role: str | None = None
+    excerpt: bool = False
+    labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewDocument:
+    """A document on its way into the store."""
+
+    id: str
+    type: str
+    title: str
+    source_uri: str
+    sha256: str
+    text: str
+    language: str
+    chunks: tuple[NewChunk, ...]
+    chars_left_out: int = 0
+    authority: Authority | None = None
+    confidence: float | None = None
+    time_horizon: TimeHorizon | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a text came from, and the digest of the bytes it was read from."""
+
+    uri: str
+    raw_sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSource:
+    """What the store remembers of a source that it has seen."""
+
+    uri: str
+    raw_sha256: str
+    document_id: str
+    alias_id: str | None
+    live: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of one text that was handed in."""
+
+    status: Status
+    source_uri: str
+    document_id: str | None = None
+    rule: Rule | None = None
+    similarity: float | None = None
+    canonical_id: str | None = None
+    alias_id: str | None = None
+    supersedes: str | None = None
+    chunks: int = 0
+    chars: int = 0
+    chars_left_out: int = 0
+    evidence: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerRow:
+    """A receipt as it stands in the ledger."""
+
+    no: int
+    at: str
+    receipt: Receipt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """A text that was reused rather than stored as a document of its own."""
+
+    id: str
+    canonical_id: str
+    type: str
+    title: str
+    source_uri: str
+    sha256: str
+    rule: Rule
+    similarity: float
+    evidence: Mapping[str, Any]
+    created_at: str
+    text: str = ""
+    draft: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Similarity:
+    """One comparison of two openings, for setting thresholds from data."""
+
+    rule: str
+    similarity: float
+    accepted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredDocument:
+    """A document with what the store knows about its life."""
+
+    document: Document
+    live: bool
+    language: str
+    chars: int
+    chars_left_out: int
+    superseded_by: str | None
+    created_at: str
+    aliases: int = 0

@@ -1,0 +1,163 @@
+"""The query path: gate, embed, recall, stages, selection."""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from kept.calibration import Calibration
+from kept.decisions import Refusal, Selection
+from kept.errors import InputError
+from kept.filters import Filters
+from kept.model import Query, Scalar
+from kept.ports import Embedder, Shelf, Store
+from kept.presets.plan import Plan
+
+LONGEST_QUESTION = 20_000
+NOTHING_RELEVANT = (
+    "I couldn't find relevant documents for this question, so nothing is cited. "
+    "Try naming the topic, document or identifier you mean."
+)
+
+_LEGS = ThreadPoolExecutor(thread_name_prefix="kept-keyword")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A question with everything that decides its answer."""
+
+    question: str
+    tenant: str = "default"
+    k: int | None = None
+    filters: Filters = Filters()
+    intent: str = "other"
+    item: str | None = None
+    pinned: frozenset[str] = frozenset()
+    attributes: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
+
+    def query(self) -> Query:
+        """Return what the stages see of it."""
+        return Query(
+            text=self.question,
+            intent=self.intent,
+            item=self.item,
+            pinned=self.pinned,
+            attributes=self.attributes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fingerprints:
+    """What an answer depends on: the state of the knowledge and the configuration."""
+
+    knowledge_base: str
+    configuration: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The answer to a request: a selection or a refusal, and what it rests on.
+
+    *timings* are beside the record, never in it, and take no part in equality.
+    """
+
+    request: Request
+    selection: Selection
+    refused: Refusal | None
+    fingerprints: Fingerprints
+    timings: Mapping[str, float] = field(default_factory=dict, compare=False, hash=False)
+
+
+@dataclass(frozen=True)
+class Retriever:
+    """Answers requests from a store, by way of a plan."""
+
+    store: Store
+    embedder: Embedder
+    calibration: Calibration
+    plan: Plan
+    configuration: str
+
+    def __call__(self, request: Request) -> Found:
+        """Return the passages that deserve to be cited, and the whole record."""
+        check_question(request.question)
+        clock = _Clock()
+        with self.store.shelf(request.tenant) as shelf:
+            clock.lap("open")
+            refused, selection = self._answer(shelf, request, clock)
+            fingerprints = Fingerprints(
+                knowledge_base=shelf.state, configuration=self.configuration
+            )
+        return Found(
+            request=request,
+            selection=selection,
+            refused=refused,
+            fingerprints=fingerprints,
+            timings=clock.laps,
+        )
+
+    def _answer(
+        self, shelf: Shelf, request: Request, clock: "_Clock"
+    ) -> tuple[Refusal | None, Selection]:
+        terms = shelf.weigh(request.question)
+        if self.plan.gate is not None:
+            refused = self.plan.gate(request.question, terms)
+            if refused is not None:
+                return refused, Selection(())
+        depth = self.plan.depth
+        allowed = shelf.allowed(request.filters)
+        clock.lap("gate")
+        keyword = _LEGS.submit(shelf.keyword_leg, terms, depth, allowed)
+        try:
+            [vector] = self.embedder.embed([request.question])
+            clock.lap("embed")
+            dense = shelf.dense_leg(vector, depth, allowed)
+        finally:
+            wait([keyword])
+        legs = {"dense": dense, "keyword": keyword.result()}
+        clock.lap("recall")
+        candidates = shelf.candidates(vector, terms, legs, sorted(request.pinned))
+        candidates = self.calibration(candidates)
+        clock.lap("measure")
+        selection = self.plan.pipeline(request.query(), candidates)
+        clock.lap("stages")
+        if selection.candidates:
+            return None, selection
+        return nothing_relevant(selection), selection
+
+
+def nothing_relevant(selection: Selection) -> Refusal:
+    """Say that nothing was good enough, and how good the best was."""
+    best = max(
+        (c.signals.get("relevance", 0.0) for c in selection.dropped), default=None
+    )
+    evidence = {} if best is None else {"best_relevance": best}
+    return Refusal(
+        reason="nothing_relevant", message=NOTHING_RELEVANT, evidence=evidence
+    )
+
+
+def check_question(question: str) -> None:
+    """Refuse what cannot be a question."""
+    if not question.strip():
+        msg = "the question is empty; ask something"
+        raise InputError(msg)
+    if len(question) > LONGEST_QUESTION:
+        msg = (
+            f"the question has {len(question)} characters, at most {LONGEST_QUESTION} "
+            "are taken; ask something shorter"
+        )
+        raise InputError(msg)
+
+
+class _Clock:
+    """Milliseconds since the last lap, for the timings beside the record."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = round((now - self._last) * 1000, 3)
+        self._last = now

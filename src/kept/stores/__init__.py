@@ -1,0 +1,1 @@
+"""Stores: where documents live, one technology per module."""

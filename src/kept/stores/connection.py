@@ -1,0 +1,129 @@
+"""Connections to one SQLite file: one writer at a time, a reader per thread."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from kept.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
+from kept.stores.schema import migrate
+
+BUSY_TIMEOUT_MS = 60_000
+_READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+_READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+
+
+class Database:
+    """The truth, in one file."""
+
+    def __init__(self, path: Path, *, writable: bool = True) -> None:
+        self.path = path
+        self.writable = writable
+        self._local = threading.local()
+        self._lock = threading.RLock()
+        self._opened: list[apsw.Connection] = []
+        with translated(path):
+            self._writer = self._connect() if writable else None
+            if self._writer is not None:
+                self._writer.pragma("journal_mode", "wal")
+                self._writer.pragma("synchronous", "full")
+                self._writer.transaction_mode = "IMMEDIATE"
+                migrate(self._writer, str(path))
+            else:
+                self._check_readable()
+
+    @contextmanager
+    def writing(self) -> Iterator[apsw.Connection]:
+        """Hold the one write transaction; all of it happens, or none."""
+        if self._writer is None:
+            msg = (
+                f"{self.path.parent} is read-only; make the folder writable, "
+                "or copy it somewhere that is"
+            )
+            raise StoreReadOnlyError(msg)
+        with self._lock, translated(self.path), self._writer:
+            yield self._writer
+
+    @contextmanager
+    def reading(self) -> Iterator[apsw.Connection]:
+        """Hold a snapshot: what it shows does not change under the reader."""
+        reader = self._reader()
+        with translated(self.path), reader:
+            yield reader
+
+    def close(self) -> None:
+        """Close every connection that was opened here."""
+        for connection in self._opened:
+            connection.close()
+        self._opened.clear()
+
+    def _reader(self) -> apsw.Connection:
+        reader: apsw.Connection | None = getattr(self._local, "reader", None)
+        if reader is None:
+            with translated(self.path):
+                reader = self._connect()
+            self._local.reader = reader
+        return reader
+
+    def _connect(self) -> apsw.Connection:
+        if self.writable:
+            connection = apsw.Connection(str(self.path), flags=_READ_WRITE)
+        else:
+            connection = self._connect_read_only()
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.pragma("cache_size", -32_000)
+        connection.pragma("mmap_size", 1 << 30)
+        self._opened.append(connection)
+        return connection
+
+    def _connect_read_only(self) -> apsw.Connection:
+        """Open beside a live writer, or a file that nobody can write to."""
+        uri = self.path.absolute().as_uri()
+        connection = apsw.Connection(f"{uri}?mode=ro", flags=_READ_ONLY)
+        try:
+            connection.pragma("user_version")
+        except (apsw.CantOpenError, apsw.ReadOnlyError):
+            connection.close()
+            connection = apsw.Connection(f"{uri}?immutable=1", flags=_READ_ONLY)
+        return connection
+
+    def _check_readable(self) -> None:
+        migrate(self._reader(), str(self.path))
+
+
+@contextmanager
+def translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours, saying what to do."""
+    try:
+        yield
+    except apsw.FullError as error:
+        msg = f"no room left on the disk of {path.parent}; free some and try again"
+        raise StoreFullError(msg) from error
+    except (apsw.ReadOnlyError, apsw.PermissionsError) as error:
+        msg = f"{path.parent} cannot be written to ({error}); check its permissions"
+        raise StoreReadOnlyError(msg) from error
+    except (apsw.BusyError, apsw.LockedError) as error:
+        msg = (
+            f"{path} is locked by another process ({error}); "
+            "wait for it to finish and try again"
+        )
+        raise StoreBusyError(msg) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        msg = (
+            f"{path} is damaged or no knowledge base ({error}); "
+            "restore it from a backup: it is the only copy of the documents"
+        )
+        raise StoreCorruptError(msg) from error
+    except (apsw.CantOpenError, apsw.IOError) as error:
+        msg = (
+            f"{path} cannot be opened or written ({error}); check disk and permissions"
+        )
+        raise StoreError(msg) from error

@@ -1,0 +1,192 @@
+"""Both indexes of a tenant, kept up with the truth."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from itertools import chain
+from pathlib import Path
+
+import apsw
+import numpy as np
+import structlog
+
+from kept.stores.dense import DenseIndex
+from kept.stores.keyword import KeywordIndex
+from kept.stores.locks import ReadWriteLock, file_lock
+from kept.stores.rows import IndexTorn
+from kept.stores.sql import each, every
+from kept.stores.terms import tokens
+from kept.stores.writing import ORD_BITS
+
+BATCH = 2_000
+
+logger = structlog.get_logger(__name__)
+
+
+class TenantIndexes:
+    """What makes one tenant's chunks findable; derived, and rebuilt at will.
+
+    Each index knows the last change that it holds. Whoever searches first brings
+    them up to the state that it reads.
+    """
+
+    def __init__(self, folder: Path, tenant: int, dimension: int) -> None:
+        self.folder = folder
+        self.tenant = tenant
+        self.dimension = dimension
+        self.lock = ReadWriteLock()
+        with self._alone():
+            self.dense = self._open_dense()
+            self.keyword = self._open_keyword()
+
+    def hold(self, seq: int) -> bool:
+        """Tell whether both indexes stand exactly at *seq*."""
+        return self.dense.seq == seq and self.keyword.seq == seq
+
+    def catch_up(
+        self, connection: apsw.Connection, seq: int, *, keyword: bool = True
+    ) -> None:
+        """Apply what the truth has and the indexes lack, up to *seq*."""
+        with self._alone(), self.lock.writing():
+            self._reload()
+            for documents, upto in _changed(connection, self.tenant, self.dense.seq):
+                self._advance_dense(connection, documents, upto)
+            if keyword:
+                self.dense.flush()
+                self._advance_keyword(connection)
+
+    def rebuild(self) -> None:
+        """Throw both indexes away; the next search builds them anew."""
+        with self._alone(), self.lock.writing():
+            self.dense.close()
+            self.keyword.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.dense = self._open_dense()
+            self.keyword = self._open_keyword()
+
+    def close(self) -> None:
+        """Let go of files and memory."""
+        with self.lock.writing():
+            self.dense.close()
+            self.keyword.close()
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return file_lock(self.folder.with_suffix(".lock"))
+
+    def _reload(self) -> None:
+        """Take over what another process has written meanwhile."""
+        try:
+            self.dense.reload()
+        except IndexTorn as torn:
+            logger.warning("index_rebuilt", index="dense", why=str(torn))
+            self.dense = self._fresh_dense()
+        try:
+            self.keyword.reload()
+        except IndexTorn as torn:
+            logger.warning("index_rebuilt", index="keyword", why=str(torn))
+            self.keyword = self._fresh_keyword()
+
+    def _open_dense(self) -> DenseIndex:
+        try:
+            return self._write_dense()
+        except IndexTorn as torn:
+            logger.warning("index_rebuilt", index="dense", why=str(torn))
+            return self._fresh_dense()
+
+    def _fresh_dense(self) -> DenseIndex:
+        shutil.rmtree(self.folder / "dense", ignore_errors=True)
+        return self._write_dense()
+
+    def _write_dense(self) -> DenseIndex:
+        return DenseIndex.open(self.folder / "dense", self.dimension, writable=True)
+
+    def _open_keyword(self) -> KeywordIndex:
+        try:
+            return self._read_keyword()
+        except IndexTorn as torn:
+            logger.warning("index_rebuilt", index="keyword", why=str(torn))
+            return self._fresh_keyword()
+
+    def _fresh_keyword(self) -> KeywordIndex:
+        shutil.rmtree(self.folder / "keyword", ignore_errors=True)
+        return self._read_keyword()
+
+    def _read_keyword(self) -> KeywordIndex:
+        folder = self.folder / "keyword"
+        if not folder.exists():
+            KeywordIndex.open(folder, writable=True).close()
+        return KeywordIndex.open(folder, writable=False)
+
+    def _advance_dense(
+        self, connection: apsw.Connection, documents: dict[int, int], upto: int
+    ) -> None:
+        keys: list[int] = []
+        blobs: list[bytes] = []
+        for no, blob in _live_rows(connection, "vectors", "t.data", documents):
+            keys.append(no)
+            blobs.append(blob)
+        vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
+        removed = [
+            document << ORD_BITS | place
+            for document, chunks in documents.items()
+            for place in range(chunks)
+        ]
+        self.dense.apply(
+            upto,
+            np.array(keys, dtype=np.int64),
+            vectors.reshape(len(keys), self.dimension),
+            np.array(removed, dtype=np.int64),
+        )
+
+    def _advance_keyword(self, connection: apsw.Connection) -> None:
+        """Let a writer of its own add what is missing, then look again.
+
+        The writer locks the folder among processes, so it lives no longer than this.
+        """
+        batches = _changed(connection, self.tenant, self.keyword.seq)
+        first = next(batches, None)
+        if first is None:
+            return
+        writer = KeywordIndex.open(self.folder / "keyword", writable=True)
+        try:
+            for documents, upto in chain([first], batches):
+                rows = _live_rows(connection, "chunks", "t.terms", documents)
+                writer.apply(
+                    upto, ((no, tokens(blob)) for no, blob in rows), list(documents)
+                )
+        finally:
+            writer.close()
+        self.keyword.reload()
+
+
+def _changed(
+    connection: apsw.Connection, tenant: int, after: int
+) -> Iterator[tuple[dict[int, int], int]]:
+    """Yield batches of changed documents with their chunk counts, and their seq."""
+    while True:
+        rows = every(
+            connection,
+            "SELECT seq, document_no, chunks FROM changes"
+            " WHERE tenant_no = ? AND seq > ? ORDER BY seq LIMIT ?",
+            (tenant, after, BATCH),
+        )
+        if not rows:
+            return
+        documents: dict[int, int] = {}
+        for _, document, chunks in rows:
+            documents[document] = max(chunks, documents.get(document, 0))
+        after = rows[-1][0]
+        yield documents, after
+
+
+def _live_rows(
+    connection: apsw.Connection, table: str, column: str, documents: dict[int, int]
+) -> list[tuple[int, bytes]]:
+    """Return (chunk, value) for those of *documents* that are to be found."""
+    rows = each(
+        connection,
+        f"SELECT t.no, {column} FROM documents d JOIN {table} t"  # noqa: S608 -- ours
+        " ON t.no >= d.no << ? AND t.no < (d.no + 1) << ? WHERE d.no = ? AND d.live",
+        [(ORD_BITS, ORD_BITS, document) for document in documents],
+    )
+    return [(row[0], row[1]) for row in rows]

@@ -1,0 +1,252 @@
+"""Reading the truth: rows become the objects that the rest of Kept knows."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import apsw
+
+from kept.errors import NotFoundError
+from kept.model import Chunk, Document
+from kept.receipts import Alias, KnownSource, LedgerRow, Receipt, StoredDocument
+from kept.stores.sql import Row, each, every, first, only
+
+_DOCUMENT = (
+    "d.id, d.type, d.title, d.source_uri, d.sha256, d.chunk_count, d.authority,"
+    " d.confidence, d.time_horizon, d.metadata"
+)
+_CHUNK = (
+    "c.ord, c.text, c.token_len, c.tags, c.role, c.excerpt, c.labels, c.metadata, c.no"
+)
+_NOTHING = "{}"
+
+
+def tenant_no(connection: apsw.Connection, name: str) -> int:
+    """Return the tenant's number, or 0 for one that nothing belongs to."""
+    row = first(connection, "SELECT no FROM tenants WHERE name = ?", (name,))
+    return int(row[0]) if row else 0
+
+
+def last_change(connection: apsw.Connection, tenant: int) -> int:
+    """Return the number of a tenant's last change."""
+    row = first(connection, "SELECT seq FROM tenants WHERE no = ?", (tenant,))
+    return int(row[0]) if row else 0
+
+
+def chunk_id(document_id: str, place: int) -> str:
+    """Return the id of a chunk, the same on every machine."""
+    return f"{document_id}:{place:04d}"
+
+
+def document_of(row: Sequence[Any]) -> Document:
+    """Build a document from its columns."""
+    return Document(
+        id=row[0],
+        type=row[1],
+        title=row[2],
+        source_uri=row[3],
+        sha256=row[4],
+        chunk_count=row[5],
+        authority=row[6],
+        confidence=row[7],
+        time_horizon=row[8],
+        metadata=json.loads(row[9]),
+    )
+
+
+def chunk_of(document_id: str, row: Sequence[Any]) -> Chunk:
+    """Build a chunk from its columns."""
+    return Chunk(
+        id=chunk_id(document_id, row[0]),
+        document_id=document_id,
+        ord=row[0],
+        text=row[1],
+        token_len=row[2],
+        tags=tuple(json.loads(row[3])) if row[3] != "[]" else (),
+        role=row[4],
+        excerpt=bool(row[5]),
+        labels=json.loads(row[6]) if row[6] != _NOTHING else {},
+        metadata=json.loads(row[7]) if row[7] != _NOTHING else {},
+    )
+
+
+def document_by_no(connection: apsw.Connection, no: int) -> Document:
+    """Return one document by its number."""
+    return document_of(
+        only(
+            connection,
+            f"SELECT {_DOCUMENT} FROM documents d WHERE no = ?",  # noqa: S608 -- ours
+            (no,),
+        )
+    )
+
+
+def chunk_rows(connection: apsw.Connection, numbers: Sequence[int]) -> list[Row]:
+    """Return the columns of chunks with their terms and length, in the given order."""
+    return each(
+        connection,
+        f"SELECT {_CHUNK}, c.terms, c.length FROM chunks c"  # noqa: S608 -- ours
+        " WHERE c.no = ?",
+        [(number,) for number in numbers],
+    )
+
+
+def chunks_of(connection: apsw.Connection, document: Document, no: int) -> list[Chunk]:
+    """Return the chunks of a document in order."""
+    rows = every(
+        connection,
+        f"SELECT {_CHUNK} FROM chunks c WHERE c.document_no = ?"  # noqa: S608 -- ours
+        " ORDER BY c.ord",
+        (no,),
+    )
+    return [chunk_of(document.id, row) for row in rows]
+
+
+def stored_documents(
+    connection: apsw.Connection, tenant: int, *, all_versions: bool = False
+) -> Iterator[StoredDocument]:
+    """Yield a tenant's documents, oldest first."""
+    rows = every(
+        connection,
+        f"SELECT {_DOCUMENT}, d.live, d.language, length(d.text),"  # noqa: S608 -- ours
+        " d.chars_left_out, d.superseded_by, d.created_at,"
+        " (SELECT COUNT(*) FROM aliases a WHERE a.document_no = d.no AND a.live)"
+        " FROM documents d WHERE d.tenant_no = ? AND (d.live OR ?)"
+        " ORDER BY d.age, d.id",
+        (tenant, all_versions),
+    )
+    for row in rows:
+        yield StoredDocument(
+            document=document_of(row),
+            live=bool(row[10]),
+            language=row[11],
+            chars=row[12],
+            chars_left_out=row[13],
+            superseded_by=row[14],
+            created_at=row[15],
+            aliases=row[16],
+        )
+
+
+def text_of(connection: apsw.Connection, no: int) -> str:
+    """Return the whole text of a document."""
+    (text,) = only(connection, "SELECT text FROM documents WHERE no = ?", (no,))
+    return str(text)
+
+
+def known_source(
+    connection: apsw.Connection, tenant: int, uri: str
+) -> KnownSource | None:
+    """Return what is remembered of a source, if it was ever seen."""
+    row = first(
+        connection,
+        "SELECT s.uri, s.raw_sha256, d.id, s.alias_id, d.live"
+        " FROM sources s JOIN documents d ON d.no = s.document_no"
+        " WHERE s.tenant_no = ? AND s.uri = ?",
+        (tenant, uri),
+    )
+    if row is None:
+        return None
+    return KnownSource(
+        uri=row[0],
+        raw_sha256=row[1],
+        document_id=row[2],
+        alias_id=row[3],
+        live=bool(row[4]),
+    )
+
+
+def source_uris(connection: apsw.Connection, tenant: int, prefix: str) -> list[str]:
+    """Return the known sources whose name starts with *prefix*, in order."""
+    rows = every(
+        connection,
+        "SELECT uri FROM sources WHERE tenant_no = ? AND substr(uri, 1, ?) = ?"
+        " ORDER BY uri",
+        (tenant, len(prefix), prefix),
+    )
+    return [row[0] for row in rows]
+
+
+def ledger_rows(
+    connection: apsw.Connection, tenant: int, limit: int
+) -> list[LedgerRow]:
+    """Return the latest lines of the ledger, oldest of them first."""
+    rows = every(
+        connection,
+        "SELECT no, at, status, document_id, alias_id, source_uri, rule, similarity,"
+        " chunks, chars, chars_left_out, evidence, error FROM ledger"
+        " WHERE tenant_no = ? ORDER BY no DESC LIMIT ?",
+        (tenant, limit),
+    )
+    return [_ledger_row(row) for row in reversed(rows)]
+
+
+def _ledger_row(row: Sequence[Any]) -> LedgerRow:
+    evidence = json.loads(row[11])
+    return LedgerRow(
+        no=row[0],
+        at=row[1],
+        receipt=Receipt(
+            status=row[2],
+            document_id=row[3],
+            alias_id=row[4],
+            source_uri=row[5],
+            rule=row[6],
+            similarity=row[7],
+            chunks=row[8],
+            chars=row[9],
+            chars_left_out=row[10],
+            canonical_id=evidence.pop("canonical_id", None),
+            supersedes=evidence.pop("supersedes", None),
+            evidence=evidence,
+            error=row[12],
+        ),
+    )
+
+
+_ALIAS = (
+    "a.id, d.id, a.type, a.title, a.source_uri, a.sha256, a.rule, a.similarity,"
+    " a.evidence, a.created_at, a.text, a.draft"
+    " FROM aliases a JOIN documents d ON d.no = a.document_no"
+)
+
+
+def aliases(connection: apsw.Connection, tenant: int) -> list[Alias]:
+    """Return the live aliases of a tenant, oldest first."""
+    rows = every(
+        connection,
+        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.live"  # noqa: S608 -- ours
+        " ORDER BY a.created_at, a.id",
+        (tenant,),
+    )
+    return [_alias(row) for row in rows]
+
+
+def alias_by_id(connection: apsw.Connection, tenant: int, alias_id: str) -> Alias:
+    """Return one live alias, or say that it is not here."""
+    row = first(
+        connection,
+        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.id = ?"  # noqa: S608 -- ours
+        " AND a.live",
+        (tenant, alias_id),
+    )
+    if row is None:
+        raise NotFoundError("alias", alias_id, "'kept aliases' lists those that are")
+    return _alias(row)
+
+
+def _alias(row: Sequence[Any]) -> Alias:
+    return Alias(
+        id=row[0],
+        canonical_id=row[1],
+        type=row[2],
+        title=row[3],
+        source_uri=row[4],
+        sha256=row[5],
+        rule=row[6],
+        similarity=row[7],
+        evidence=json.loads(row[8]),
+        created_at=row[9],
+        text=row[10],
+        draft=json.loads(row[11]),
+    )

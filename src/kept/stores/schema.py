@@ -1,0 +1,171 @@
+"""The tables of the embedded store, and how older ones become these."""
+
+import apsw
+
+from kept.errors import StoreTooNewError
+
+MIGRATIONS: tuple[str, ...] = (
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE tenants (
+        no INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        seq INTEGER NOT NULL DEFAULT 0,
+        chunks INTEGER NOT NULL DEFAULT 0,
+        terms INTEGER NOT NULL DEFAULT 0,
+        state BLOB NOT NULL,
+        overrides TEXT NOT NULL DEFAULT '{}'
+    );
+    CREATE TABLE documents (
+        no INTEGER PRIMARY KEY,
+        tenant_no INTEGER NOT NULL REFERENCES tenants (no),
+        id TEXT NOT NULL UNIQUE,
+        type TEXT NOT NULL,
+        title TEXT NOT NULL,
+        source_uri TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        text TEXT NOT NULL,
+        opening TEXT NOT NULL,
+        language TEXT NOT NULL,
+        authority TEXT,
+        confidence REAL,
+        time_horizon TEXT,
+        metadata TEXT NOT NULL,
+        chunk_count INTEGER NOT NULL,
+        chars_left_out INTEGER NOT NULL,
+        age INTEGER NOT NULL,
+        live INTEGER NOT NULL,
+        superseded_by TEXT,
+        created_at TEXT NOT NULL,
+        UNIQUE (tenant_no, type, sha256)
+    );
+    CREATE INDEX documents_by_age ON documents (tenant_no, type, age);
+    CREATE INDEX documents_by_opening
+        ON documents (tenant_no, type, substr(opening, 1, 48));
+    CREATE TABLE chunks (
+        no INTEGER PRIMARY KEY,
+        document_no INTEGER NOT NULL REFERENCES documents (no),
+        ord INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        token_len INTEGER NOT NULL,
+        tags TEXT NOT NULL,
+        role TEXT,
+        excerpt INTEGER NOT NULL,
+        labels TEXT NOT NULL,
+        metadata TEXT NOT NULL,
+        language TEXT NOT NULL,
+        length INTEGER NOT NULL,
+        terms BLOB NOT NULL
+    );
+    CREATE INDEX chunks_by_document ON chunks (document_no, ord);
+    CREATE TABLE vectors (no INTEGER PRIMARY KEY, data BLOB NOT NULL);
+    CREATE TABLE chunk_tags (
+        tenant_no INTEGER NOT NULL, tag TEXT NOT NULL, no INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, tag, no)
+    ) WITHOUT ROWID;
+    CREATE TABLE terms (
+        tenant_no INTEGER NOT NULL, key INTEGER NOT NULL, df INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE languages (
+        tenant_no INTEGER NOT NULL, language TEXT NOT NULL, chunks INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, language)
+    ) WITHOUT ROWID;
+    CREATE TABLE changes (
+        seq INTEGER PRIMARY KEY,
+        tenant_no INTEGER NOT NULL,
+        document_no INTEGER NOT NULL,
+        chunks INTEGER NOT NULL
+    );
+    CREATE INDEX changes_by_tenant ON changes (tenant_no, seq);
+    CREATE TABLE aliases (
+        id TEXT PRIMARY KEY,
+        tenant_no INTEGER NOT NULL,
+        document_no INTEGER NOT NULL,
+        type TEXT NOT NULL,
+        title TEXT NOT NULL,
+        source_uri TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        text TEXT NOT NULL,
+        draft TEXT NOT NULL,
+        rule TEXT NOT NULL,
+        similarity REAL NOT NULL,
+        evidence TEXT NOT NULL,
+        live INTEGER NOT NULL,
+        created_at TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX aliases_by_document ON aliases (document_no);
+    CREATE INDEX aliases_by_sha ON aliases (tenant_no, type, sha256);
+    CREATE TABLE sources (
+        tenant_no INTEGER NOT NULL,
+        uri TEXT NOT NULL,
+        raw_sha256 TEXT NOT NULL,
+        document_no INTEGER NOT NULL,
+        alias_id TEXT,
+        PRIMARY KEY (tenant_no, uri)
+    ) WITHOUT ROWID;
+    CREATE INDEX sources_by_document ON sources (document_no);
+    CREATE TABLE ledger (
+        no INTEGER PRIMARY KEY,
+        tenant_no INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        status TEXT NOT NULL,
+        document_id TEXT,
+        alias_id TEXT,
+        source_uri TEXT NOT NULL,
+        rule TEXT,
+        similarity REAL,
+        chunks INTEGER NOT NULL,
+        chars INTEGER NOT NULL,
+        chars_left_out INTEGER NOT NULL,
+        evidence TEXT NOT NULL,
+        error TEXT
+    );
+    CREATE INDEX ledger_by_tenant ON ledger (tenant_no, no);
+    CREATE TABLE similarities (
+        no INTEGER PRIMARY KEY,
+        tenant_no INTEGER NOT NULL,
+        rule TEXT NOT NULL,
+        similarity REAL NOT NULL,
+        accepted INTEGER NOT NULL
+    );
+    CREATE INDEX similarities_by_tenant ON similarities (tenant_no, rule);
+    CREATE TABLE queries (
+        no INTEGER PRIMARY KEY,
+        tenant_no INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        question TEXT,
+        question_sha256 TEXT NOT NULL,
+        request TEXT NOT NULL,
+        knowledge_base TEXT NOT NULL,
+        configuration TEXT NOT NULL,
+        code TEXT NOT NULL,
+        result_sha256 TEXT NOT NULL,
+        result TEXT NOT NULL
+    );
+    CREATE INDEX queries_by_tenant ON queries (tenant_no, no);
+    """,
+)
+
+VERSION = len(MIGRATIONS)
+
+
+def migrate(connection: apsw.Connection, where: str) -> None:
+    """Bring the tables up to this version, or say that they are from a newer one."""
+    if _version(connection) == VERSION:
+        return
+    with connection:
+        found = _version(connection)
+        if found > VERSION:
+            msg = (
+                f"{where} has schema {found}, this version of Kept knows up to "
+                f"{VERSION}; upgrade Kept to open it"
+            )
+            raise StoreTooNewError(msg)
+        for script in MIGRATIONS[found:]:
+            connection.execute(script)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _version(connection: apsw.Connection) -> int:
+    return int(connection.pragma("user_version"))

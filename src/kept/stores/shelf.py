@@ -1,0 +1,224 @@
+"""A shelf: one tenant's knowledge at one moment, as a query sees it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.errors import NotFoundError
+from kept.filters import Filters
+from kept.model import Candidate, Document
+from kept.ports import Leg as LegPort
+from kept.signals import (
+    PLACES,
+    Floats,
+    QueryTerms,
+    bm25,
+    bm25_share,
+    coverage,
+    rarity,
+)
+from kept.stores import reading
+from kept.stores.filtering import allowed_chunks
+from kept.stores.indexes import TenantIndexes
+from kept.stores.sql import each, every, first
+from kept.stores.terms import frequencies, token
+from kept.stores.writing import ORD_BITS
+from kept.text.tokens import analyse_query, term_key
+
+Keys = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What one way of searching brought back, best first."""
+
+    keys: Keys
+    scores: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One tenant's chunks, their statistics and their indexes, all of one state."""
+
+    connection: apsw.Connection
+    indexes: TenantIndexes
+    tenant: int
+    state: str
+    chunks: int
+    total_length: int
+    documents: dict[int, Document]
+
+    def languages(self) -> list[str]:
+        """Return the languages of the chunks, the most common first."""
+        rows = every(
+            self.connection,
+            "SELECT language FROM languages WHERE tenant_no = ?"
+            " ORDER BY chunks DESC, language",
+            (self.tenant,),
+        )
+        return [row[0] for row in rows]
+
+    def weigh(self, question: str) -> QueryTerms:
+        """Return the words of a question with what they weigh here."""
+        counts: dict[str, int] = {}
+        for variants in analyse_query(question, self.languages()):
+            known = self.holding(variants)
+            word = max(variants, key=lambda v: (known[v], -variants.index(v)))
+            counts[word] = known[word]
+        holding = np.array(list(counts.values()), dtype=np.int64)
+        return QueryTerms(
+            words=tuple(counts),
+            keys=np.array([term_key(word) for word in counts], dtype=np.int64),
+            rarity=rarity(self.chunks, holding),
+            known=holding,
+            chunks=self.chunks,
+            average_length=self.total_length / self.chunks if self.chunks else 0.0,
+        )
+
+    def holding(self, words: Iterable[str]) -> Mapping[str, int]:
+        """Return how many chunks hold each of *words*."""
+        found: dict[str, int] = {}
+        for word in words:
+            row = first(
+                self.connection,
+                "SELECT df FROM terms WHERE tenant_no = ? AND key = ?",
+                (self.tenant, term_key(word)),
+            )
+            found[word] = row[0] if row else 0
+        return found
+
+    def allowed(self, filters: Filters) -> Keys | None:
+        """Return the chunks that *filters* let through; None means all."""
+        return allowed_chunks(self.connection, self.tenant, filters)
+
+    def dense_leg(
+        self, vector: NDArray[np.float32], depth: int, allowed: Keys | None
+    ) -> Leg:
+        """Return the nearest chunks by exact cosine."""
+        return Leg(*self.indexes.dense.search(vector, depth, allowed))
+
+    def keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
+        """Return the best chunks by exact BM25."""
+
+        def exact(keys: Keys) -> Floats:
+            lengths, blobs = self._terms_of(keys)
+            return bm25(terms, frequencies(blobs, terms.keys), lengths)
+
+        weights = {
+            token(key): weight
+            for key, weight, known in zip(
+                terms.keys.tolist(), terms.rarity.tolist(), terms.known, strict=True
+            )
+            if known
+        }
+        return Leg(
+            *self.indexes.keyword.search(
+                weights,
+                depth,
+                exact,
+                average_length=terms.average_length,
+                allowed=allowed,
+            )
+        )
+
+    def candidates(
+        self,
+        vector: NDArray[np.float32],
+        terms: QueryTerms,
+        legs: Mapping[str, LegPort],
+        pinned: Iterable[str] = (),
+    ) -> tuple[Candidate, ...]:
+        """Return every chunk of the *legs* with all that was measured of it."""
+        members = {name: set(leg.keys.tolist()) for name, leg in legs.items()}
+        forced = _numbers(self.connection, self.tenant, pinned)
+        keys = sorted(set().union(*members.values(), forced))
+        rows = reading.chunk_rows(self.connection, keys)
+        keys = [row[8] for row in rows]
+        found = np.array(keys, dtype=np.int64)
+        cosines = self.indexes.dense.cosines(vector, found)
+        occurrences = frequencies([row[9] for row in rows], terms.keys)
+        lengths = np.array([row[10] for row in rows], dtype=np.float64)
+        scores = bm25(terms, occurrences, lengths)
+        columns = zip(
+            keys,
+            rows,
+            cosines.tolist(),
+            np.round(1 - cosines, PLACES).tolist(),
+            scores.tolist(),
+            coverage(terms, occurrences).tolist(),
+            bm25_share(terms, scores).tolist(),
+            self.indexes.dense.vectors(found),
+            strict=True,
+        )
+        return tuple(self._candidate(members, *values) for values in columns)
+
+    def _candidate(  # noqa: PLR0913 -- a row of measurements
+        self,
+        members: Mapping[str, set[int]],
+        key: int,
+        row: Sequence[Any],
+        cosine: float,
+        distance: float,
+        score: float,
+        covered: float,
+        share: float,
+        vector: NDArray[np.float32],
+    ) -> Candidate:
+        document = self._document(key >> ORD_BITS)
+        return Candidate(
+            chunk=reading.chunk_of(document.id, row),
+            document=document,
+            score=cosine,
+            signals={
+                "cosine": cosine,
+                "distance": distance,
+                "bm25": score,
+                "coverage": covered,
+                "bm25_share": share,
+                **{f"in_{leg}": float(key in keys) for leg, keys in members.items()},
+            },
+            vector=vector,
+        )
+
+    def _document(self, no: int) -> Document:
+        document = self.documents.get(no)
+        if document is None:
+            document = reading.document_by_no(self.connection, no)
+            self.documents[no] = document
+        return document
+
+    def _terms_of(self, keys: Keys) -> tuple[Floats, list[bytes]]:
+        rows = each(
+            self.connection,
+            "SELECT length, terms FROM chunks WHERE no = ?",
+            [(key,) for key in keys.tolist()],
+        )
+        lengths: list[float] = []
+        blobs: list[bytes] = []
+        for length, blob in rows:
+            lengths.append(length)
+            blobs.append(blob)
+        return np.array(lengths, dtype=np.float64), blobs
+
+
+def _numbers(
+    connection: apsw.Connection, tenant: int, chunk_ids: Iterable[str]
+) -> list[int]:
+    """Return the numbers of chunks that are named by their ids."""
+    found: list[int] = []
+    for chunk_id in chunk_ids:
+        document, _, place = chunk_id.rpartition(":")
+        row = first(
+            connection,
+            "SELECT c.no FROM documents d JOIN chunks c ON c.document_no = d.no"
+            " WHERE d.tenant_no = ? AND d.id = ? AND c.ord = ? AND d.live",
+            (tenant, document, int(place) if place.isdigit() else -1),
+        )
+        if row is None:
+            raise NotFoundError("chunk", chunk_id, "it cannot be pinned")
+        found.append(row[0])
+    return found

@@ -1,0 +1,63 @@
+"""Terms of a chunk as bytes: which words it holds, and how often."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.text.tokens import term_key
+
+_ITEM = np.dtype([("key", "<i8"), ("count", "<u2")])
+_MOST = np.iinfo(np.uint16).max
+_MASK = (1 << 64) - 1
+
+
+def packed(terms: Iterable[str]) -> bytes:
+    """Return the terms as sorted keys with their counts."""
+    counts = Counter(map(term_key, terms))
+    items = np.array(
+        [(key, min(count, _MOST)) for key, count in sorted(counts.items())],
+        dtype=_ITEM,
+    )
+    return items.tobytes()
+
+
+def unpacked_keys(blob: bytes) -> list[int]:
+    """Return the keys of the distinct terms in *blob*."""
+    keys: list[int] = np.frombuffer(blob, dtype=_ITEM)["key"].tolist()
+    return keys
+
+
+def token(key: int) -> str:
+    """Return the name that a term has in the keyword index."""
+    return f"{key & _MASK:x}"
+
+
+def tokens(blob: bytes) -> list[str]:
+    """Return the terms of *blob* by their names in the index, as often as they stand."""
+    items = np.frombuffer(blob, dtype=_ITEM)
+    return [
+        name
+        for key, count in zip(
+            items["key"].tolist(), items["count"].tolist(), strict=True
+        )
+        for name in [token(key)] * count
+    ]
+
+
+def frequencies(blobs: Sequence[bytes], keys: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return how often each of *keys* stands in each blob, a row per blob."""
+    found = np.zeros((len(blobs), len(keys)))
+    if not blobs or not len(keys):
+        return found
+    items = np.frombuffer(b"".join(blobs), dtype=_ITEM)
+    sizes = np.fromiter((len(blob) for blob in blobs), dtype=np.int64)
+    rows = np.repeat(np.arange(len(blobs)), sizes // _ITEM.itemsize)
+    order = np.argsort(keys)
+    place = np.searchsorted(keys[order], items["key"])
+    place[place == len(keys)] = 0
+    columns = order[place]
+    hit = keys[columns] == items["key"]
+    found[rows[hit], columns[hit]] = items["count"][hit]
+    return found

@@ -1,0 +1,303 @@
+"""Writing the truth: each function is part of one transaction."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+import apsw
+
+from kept.errors import NotFoundError, StoreError
+from kept.ports import Vectors
+from kept.receipts import NewChunk, NewDocument, Receipt, Similarity, Source
+from kept.stores.sql import every, first, only
+from kept.stores.terms import packed, unpacked_keys
+
+ORD_BITS = 20
+_STATE_BYTES = 32
+_MODULUS = 1 << (8 * _STATE_BYTES)
+
+
+def now() -> str:
+    """Return the time for the ledger, which no selection ever shows."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def as_json(value: object) -> str:
+    """Return *value* as compact JSON with sorted keys."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_plain)
+
+
+def _plain(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def tenant_no(connection: apsw.Connection, name: str) -> int:
+    """Return the tenant's number, giving it one at first sight."""
+    found = first(connection, "SELECT no FROM tenants WHERE name = ?", (name,))
+    if found is not None:
+        return int(found[0])
+    connection.execute(
+        "INSERT INTO tenants (name, state) VALUES (?, ?)", (name, bytes(_STATE_BYTES))
+    )
+    return connection.last_insert_rowid()
+
+
+def find(connection: apsw.Connection, tenant: int, document_id: str) -> int:
+    """Return the number of a document, or say that it is not here."""
+    row = first(
+        connection,
+        "SELECT no FROM documents WHERE tenant_no = ? AND id = ?",
+        (tenant, document_id),
+    )
+    if row is None:
+        advice = "'kept documents' lists those that are"
+        raise NotFoundError("document", document_id, advice)
+    return int(row[0])
+
+
+def create(
+    connection: apsw.Connection, tenant: int, new: NewDocument, vectors: Vectors
+) -> int:
+    """Store a document with its chunks and vectors, and make it searchable."""
+    no = _free_number(connection, new.id)
+    connection.execute(
+        "INSERT INTO documents (no, tenant_no, id, type, title, source_uri, sha256,"
+        " text, opening, language, authority, confidence, time_horizon, metadata,"
+        " chunk_count, chars_left_out, age, live, created_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+        " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes), 0, ?)",
+        (
+            *(no, tenant, new.id, new.type, new.title, new.source_uri, new.sha256),
+            *(new.text, new.chunks[0].text, new.language, new.authority),
+            *(new.confidence, new.time_horizon, as_json(new.metadata)),
+            *(len(new.chunks), new.chars_left_out, now()),
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        [_chunk_row(no, place, chunk) for place, chunk in enumerate(new.chunks)],
+    )
+    connection.executemany(
+        "INSERT INTO vectors VALUES (?, ?)",
+        [
+            (chunk_no(no, place), vector.tobytes())
+            for place, vector in enumerate(vectors)
+        ],
+    )
+    set_live(connection, tenant, no, live=True)
+    return no
+
+
+def chunk_no(document: int, place: int) -> int:
+    """Return the number of a chunk, the same on every machine."""
+    if place >= 1 << ORD_BITS:
+        msg = f"a document has at most {1 << ORD_BITS} chunks; set max_chunks"
+        raise StoreError(msg)
+    return document << ORD_BITS | place
+
+
+def _free_number(connection: apsw.Connection, document_id: str) -> int:
+    """Return a number made from the id, so that it does not depend on history."""
+    bits = 63 - ORD_BITS
+    digest = hashlib.sha256(document_id.encode()).digest()
+    number = int.from_bytes(digest[:8], "big") >> (64 - bits)
+    while first(connection, "SELECT 1 FROM documents WHERE no = ?", (number,)):
+        number = (number + 1) % (1 << bits)
+    return number
+
+
+def _chunk_row(document: int, place: int, chunk: NewChunk) -> tuple[object, ...]:
+    return (
+        *(chunk_no(document, place), document, place, chunk.text, chunk.token_len),
+        *(as_json(chunk.tags), chunk.role, chunk.excerpt, as_json(chunk.labels)),
+        *(as_json(chunk.metadata), chunk.language, len(chunk.terms)),
+        packed(chunk.terms),
+    )
+
+
+def set_live(
+    connection: apsw.Connection, tenant: int, document: int, *, live: bool
+) -> None:
+    """Make a document count in search and statistics, or no longer."""
+    (was,) = only(connection, "SELECT live FROM documents WHERE no = ?", (document,))
+    if bool(was) == live:
+        return
+    connection.execute(
+        "UPDATE documents SET live = ?, superseded_by = NULL WHERE no = ?",
+        (live, document),
+    )
+    sign = 1 if live else -1
+    terms: Counter[int] = Counter()
+    languages: Counter[str] = Counter()
+    tags: set[tuple[int, str, int]] = set()
+    length = 0
+    for no, blob, chunk_length, language, chunk_tags in every(
+        connection,
+        "SELECT no, terms, length, language, tags FROM chunks WHERE document_no = ?",
+        (document,),
+    ):
+        terms.update(unpacked_keys(blob))
+        languages[language] += 1
+        length += chunk_length
+        tags.update((tenant, tag, no) for tag in json.loads(chunk_tags))
+    _count_terms(connection, tenant, terms, sign)
+    _count_languages(connection, tenant, languages, sign)
+    connection.executemany(
+        "INSERT INTO chunk_tags VALUES (?, ?, ?)"
+        if live
+        else "DELETE FROM chunk_tags WHERE tenant_no = ? AND tag = ? AND no = ?",
+        sorted(tags),
+    )
+    _log_change(connection, tenant, document, sign, languages.total(), length)
+
+
+def _count_terms(
+    connection: apsw.Connection, tenant: int, terms: Counter[int], sign: int
+) -> None:
+    connection.executemany(
+        "INSERT INTO terms VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET df = df + excluded.df",
+        [(tenant, key, sign * count) for key, count in sorted(terms.items())],
+    )
+    if sign < 0:
+        connection.executemany(
+            "DELETE FROM terms WHERE tenant_no = ? AND key = ? AND df = 0",
+            [(tenant, key) for key in sorted(terms)],
+        )
+
+
+def _count_languages(
+    connection: apsw.Connection, tenant: int, languages: Counter[str], sign: int
+) -> None:
+    connection.executemany(
+        "INSERT INTO languages VALUES (?, ?, ?)"
+        " ON CONFLICT DO UPDATE SET chunks = chunks + excluded.chunks",
+        [(tenant, name, sign * count) for name, count in sorted(languages.items())],
+    )
+    connection.execute("DELETE FROM languages WHERE chunks = 0")
+
+
+def _log_change(
+    connection: apsw.Connection,
+    tenant: int,
+    document: int,
+    sign: int,
+    chunks: int,
+    length: int,
+) -> None:
+    connection.execute(
+        "INSERT INTO changes (tenant_no, document_no, chunks) VALUES (?, ?, ?)",
+        (tenant, document, chunks),
+    )
+    seq = connection.last_insert_rowid()
+    (state,) = only(connection, "SELECT state FROM tenants WHERE no = ?", (tenant,))
+    total = int.from_bytes(state, "big") + sign * _digest(connection, document)
+    connection.execute(
+        "UPDATE tenants SET seq = ?, chunks = chunks + ?, terms = terms + ?,"
+        " state = ? WHERE no = ?",
+        (
+            *(seq, sign * chunks, sign * length),
+            *((total % _MODULUS).to_bytes(_STATE_BYTES, "big"), tenant),
+        ),
+    )
+
+
+def _digest(connection: apsw.Connection, document: int) -> int:
+    """Return a number for everything of a document that an answer can show.
+
+    A tenant's state is the sum of these, so it does not depend on the order in
+    which the documents came.
+    """
+    digest = hashlib.sha256()
+    for sql in (
+        "SELECT id, type, title, source_uri, sha256, authority, confidence,"
+        " time_horizon, metadata, chunk_count FROM documents WHERE no = ?",
+        "SELECT ord, text, tags, role, excerpt, labels, metadata, language"
+        " FROM chunks WHERE document_no = ? ORDER BY ord",
+    ):
+        for row in every(connection, sql, (document,)):
+            digest.update(as_json(row).encode(errors="surrogatepass"))
+    return int.from_bytes(digest.digest(), "big")
+
+
+def remove(connection: apsw.Connection, tenant: int, document: int) -> None:
+    """Delete a document and everything that hangs on it."""
+    set_live(connection, tenant, document, live=False)
+    low, high = document << ORD_BITS, (document + 1) << ORD_BITS
+    vector_tables = ["vectors"]
+    if connection.table_exists("main", "vectors_next"):
+        vector_tables.append("vectors_next")
+    for table in vector_tables:
+        connection.execute(
+            f"DELETE FROM {table} WHERE no >= ? AND no < ?",  # noqa: S608 -- ours
+            (low, high),
+        )
+    for table in ("chunks", "aliases", "sources"):
+        connection.execute(
+            f"DELETE FROM {table} WHERE document_no = ?",  # noqa: S608 -- ours
+            (document,),
+        )
+    connection.execute("DELETE FROM documents WHERE no = ?", (document,))
+
+
+def mark_source(
+    connection: apsw.Connection,
+    tenant: int,
+    source: Source,
+    document: int,
+    alias_id: str | None = None,
+) -> None:
+    """Remember which document the bytes of a source became."""
+    connection.execute(
+        "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)",
+        (tenant, source.uri, source.raw_sha256, document, alias_id),
+    )
+
+
+def release(
+    connection: apsw.Connection, tenant: int, document: int, successor: str | None
+) -> bool:
+    """Retire a document that no source and no alias stands for any more."""
+    for sql in (
+        "SELECT 1 FROM sources WHERE document_no = ?",
+        "SELECT 1 FROM aliases WHERE document_no = ? AND live",
+    ):
+        if first(connection, sql, (document,)):
+            return False
+    set_live(connection, tenant, document, live=False)
+    connection.execute(
+        "UPDATE documents SET superseded_by = ? WHERE no = ?", (successor, document)
+    )
+    return True
+
+
+def note(connection: apsw.Connection, tenant: int, receipt: Receipt) -> None:
+    """Write a line in the ledger."""
+    evidence = dict(receipt.evidence)
+    for name in ("canonical_id", "supersedes"):
+        if (value := getattr(receipt, name)) is not None:
+            evidence[name] = value
+    connection.execute(
+        "INSERT INTO ledger (tenant_no, at, status, document_id, alias_id, source_uri,"
+        " rule, similarity, chunks, chars, chars_left_out, evidence, error)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            *(tenant, now(), receipt.status, receipt.document_id, receipt.alias_id),
+            *(receipt.source_uri, receipt.rule, receipt.similarity, receipt.chunks),
+            *(receipt.chars, receipt.chars_left_out, as_json(evidence)),
+            receipt.error,
+        ),
+    )
+
+
+def note_similarities(
+    connection: apsw.Connection, tenant: int, similarities: Iterable[Similarity]
+) -> None:
+    """Keep what was compared, accepted or not."""
+    connection.executemany(
+        "INSERT INTO similarities (tenant_no, rule, similarity, accepted)"
+        " VALUES (?, ?, ?, ?)",
+        [(tenant, s.rule, s.similarity, s.accepted) for s in similarities],
+    )
