@@ -1,0 +1,110 @@
+"""Configuration: a preset's settings, read once and refused in plain words."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self, get_args, get_origin
+
+from pydantic import Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsError as UnreadableSettingError
+
+from kept.errors import SettingsError
+
+
+class PresetSettings(BaseSettings):
+    """What every preset's settings share: bounded, frozen, from the environment.
+
+    Overrides given at construction win over the environment, so a tenant can
+    have settings of its own. Whatever is unknown or out of range is refused
+    with the variable's name, the value met and the range.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, env_parse_none_str="none"
+    )
+
+    on_violation: Literal["raise", "log"] = Field(
+        default="raise",
+        description="What to do when a stage drops a protected candidate: raise, "
+        "or put it back and log an error",
+    )
+
+    def __init__(self, **overrides: Any) -> None:  # noqa: ANN401 -- pydantic checks them
+        try:
+            super().__init__(**overrides)
+        except ValidationError as error:
+            raise SettingsError("; ".join(self._refusals(error))) from error
+        except UnreadableSettingError as error:
+            raise SettingsError(_unreadable(type(self), error)) from error
+
+    @classmethod
+    def of(cls, overrides: Mapping[str, object]) -> Self:
+        """Build settings from *overrides*, named as fields or as variables."""
+        fields = {cls.variable(field): field for field in cls.model_fields}
+        return cls(**{fields.get(name, name): v for name, v in overrides.items()})
+
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """Return the environment variable that sets *field*."""
+        return f"{cls.model_config.get('env_prefix', '')}{field}".upper()
+
+    def demand_order(self, low: str, high: str) -> None:
+        """Refuse settings in which the field *high* is less than *low*."""
+        least, met = getattr(self, low), getattr(self, high)
+        if met < least:
+            msg = (
+                f"{self.variable(high)} is {met}; expected at least {least}, "
+                f"which is {self.variable(low)}"
+            )
+            raise ValueError(msg)
+
+    @classmethod
+    def _refusals(cls, error: ValidationError) -> Iterable[str]:
+        for problem in error.errors(include_url=False):
+            field = str(problem["loc"][0]) if problem["loc"] else ""
+            if problem["type"] == "extra_forbidden":
+                known = ", ".join(sorted(map(cls.variable, cls.model_fields)))
+                yield f"there is no setting {field!r}; there are: {known}"
+            elif field:
+                expected = range_of(cls.model_fields[field])
+                met = problem["input"]
+                yield f"{cls.variable(field)} is {met!r}; expected {expected}"
+            else:
+                yield problem["msg"].removeprefix("Value error, ")
+
+
+def _unreadable(settings: type[PresetSettings], error: UnreadableSettingError) -> str:
+    field = str(error).partition('field "')[2].partition('"')[0]
+    return (
+        f"{settings.variable(field)} cannot be read; "
+        f"expected {range_of(settings.model_fields[field])}"
+    )
+
+
+def range_of(field: FieldInfo) -> str:
+    """Say in words what *field* accepts."""
+    kinds = list(get_args(field.annotation) or (field.annotation,))
+    if get_origin(field.annotation) is Literal:
+        return f"one of: {', '.join(map(str, kinds))}"
+    if get_origin(field.annotation) in (dict, Mapping):
+        return 'a JSON object such as {"budget": 0.3}'
+    words = [_kind(kind, *_bounds(field)) for kind in kinds if kind is not type(None)]
+    return " or ".join([*words, *(["none"] if type(None) in kinds else [])])
+
+
+def _kind(kind: object, low: float, high: float) -> str:
+    if kind is bool:
+        return "true or false"
+    if kind is str:
+        return "text"
+    noun = "a whole number" if kind is int else "a number"
+    if high == math.inf:
+        return noun if low == -math.inf else f"{noun} of at least {low:g}"
+    return f"{noun} from {low:g} to {high:g}"
+
+
+def _bounds(field: FieldInfo) -> tuple[float, float]:
+    low = next((m.ge for m in field.metadata if hasattr(m, "ge")), -math.inf)
+    high = next((m.le for m in field.metadata if hasattr(m, "le")), math.inf)
+    return low, high

@@ -1,0 +1,224 @@
+"""The default preset: the best of the four, with floors that really refuse."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import SettingsConfigDict
+
+from kept.pipeline import Pipeline
+from kept.presets.configuration import PresetSettings
+from kept.presets.plan import MAX_K, Badge, GateRules, Parts, Plan, Preset
+from kept.stages import (
+    Answerable,
+    AskJudge,
+    CharBudget,
+    DenseFloor,
+    Diversity,
+    DocumentLimit,
+    Fuse,
+    MaximalMarginalRelevance,
+    OpportunisticRerank,
+    ProtectKeywordHit,
+    ProtectNearMatches,
+    ReciprocalRankFusion,
+    RelevanceFloor,
+    TopK,
+)
+
+
+class DefaultSettings(PresetSettings):
+    """How passages are chosen when no other preset is asked for."""
+
+    model_config = SettingsConfigDict(env_prefix="KEPT_")
+
+    guardrails_enable: bool = Field(
+        default=True,
+        description="Guard the result; false gives plain hybrid search",
+    )
+    top_k: int = Field(
+        default=8, ge=1, le=MAX_K, description="How many passages come back at most"
+    )
+    depth: int = Field(
+        default=50, ge=1, le=10_000, description="How many each leg of recall brings"
+    )
+    fusion: Literal["weighted", "reciprocal_rank"] = Field(
+        default="weighted", description="How the two legs become one order"
+    )
+    dense_weight: float = Field(
+        default=0.5, ge=0.0, le=1.0, description="Weight of the dense leg in the order"
+    )
+    keyword_weight: float = Field(
+        default=0.5, ge=0.0, le=1.0, description="Weight of the keyword leg"
+    )
+    near_match_distance: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=2.0,
+        description="Protect passages within this distance of the question "
+        "(none: the embedder's own measured distance)",
+    )
+    keyword_protection: float | None = Field(
+        default=0.5,
+        ge=0.0,
+        le=1.0,
+        description="Protect the strongest keyword hit if its BM25 is at least this "
+        "share of the question's ideal (none: protect no keyword hit)",
+    )
+    relevance_floor: float = Field(
+        default=0.30,
+        ge=0.0,
+        le=1.0,
+        description="Cite nothing below this calibrated relevance",
+    )
+    refuse_below: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="Refuse the question if its best passage is below this relevance "
+        "(none: the floor alone decides)",
+    )
+    cosine_floor: float = Field(
+        default=0.15,
+        ge=-1.0,
+        le=1.0,
+        description="Cite nothing below this cosine, unless the words waive it",
+    )
+    cosine_waiver: float = Field(
+        default=0.9,
+        ge=0.0,
+        le=1.0,
+        description="Waive the cosine floor for a passage that covers this share of "
+        "the question's words, by weight",
+    )
+    rerank_from: float = Field(
+        default=0.45,
+        ge=0.0,
+        le=1.0,
+        description="Rerank when the best relevance is at least this",
+    )
+    rerank_below: float = Field(
+        default=0.60, ge=0.0, le=1.0, description="... and less than this"
+    )
+    rerank_window: int = Field(
+        default=20, ge=1, le=MAX_K, description="How many of the best are reranked"
+    )
+    diversity: Literal["gap", "mmr", "off"] = Field(
+        default="gap",
+        description="Breadth across documents: the gap rule, maximal marginal "
+        "relevance, or none",
+    )
+    diversity_per_document: int = Field(
+        default=2,
+        ge=1,
+        description="Adjacent chunks of a document that stay before others come",
+    )
+    diversity_gap: float = Field(
+        default=0.15,
+        ge=0.0,
+        le=1.0,
+        description="... unless the next from elsewhere scores this much less",
+    )
+    mmr_trade_off: float = Field(
+        default=0.7,
+        ge=0.0,
+        le=1.0,
+        description="Weight of the score against novelty, under mmr",
+    )
+    document_limit: int = Field(
+        default=4, ge=1, description="How many chunks of one document come back"
+    )
+    validation_enable: bool = Field(
+        default=False, description="Ask the judge; only what it accepts is cited"
+    )
+    max_chars: int | None = Field(
+        default=None,
+        ge=1,
+        description="Budget of characters; what does not fit is skipped (none: off)",
+    )
+    gate_enable: bool = Field(
+        default=True, description="Answer small talk with guidance, without a search"
+    )
+    min_content_words: int = Field(
+        default=3, ge=1, description="Content words that make a question of a text"
+    )
+    low_relevance: float = Field(
+        default=0.50, ge=0.0, le=1.0, description="Badge citations below this relevance"
+    )
+
+    @model_validator(mode="after")
+    def _band_in_order(self) -> Self:
+        self.demand_order("rerank_from", "rerank_below")
+        return self
+
+
+def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
+    """Guard on the absolute channel, order on the relative one."""
+    return Plan(
+        pipeline=guarded(settings, parts, k)
+        if settings.guardrails_enable
+        else Pipeline.of(fusion(settings), TopK(k)),
+        k=k,
+        depth=settings.depth,
+        gate=GateRules(settings.min_content_words, ask_knowledge_base=True)
+        if settings.guardrails_enable and settings.gate_enable
+        else None,
+        badge=Badge("relevance", settings.low_relevance),
+    )
+
+
+def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
+    """List the stages in the order in which they run."""
+    near = settings.near_match_distance
+    protect_keyword = settings.keyword_protection
+    refuse_below = settings.refuse_below
+    max_chars = settings.max_chars
+    mmr = settings.diversity == "mmr"
+    return Pipeline.of(
+        fusion(settings),
+        ProtectNearMatches(parts.near_match_distance if near is None else near),
+        None
+        if protect_keyword is None
+        else ProtectKeywordHit(protect_keyword, "bm25_share"),
+        None if refuse_below is None else Answerable(refuse_below),
+        RelevanceFloor(settings.relevance_floor),
+        DenseFloor(settings.cosine_floor, settings.cosine_waiver, "cosine", "coverage"),
+        rerank(settings, parts),
+        Diversity(settings.diversity_per_document, settings.diversity_gap)
+        if settings.diversity == "gap"
+        else None,
+        DocumentLimit(settings.document_limit),
+        MaximalMarginalRelevance(k, settings.mmr_trade_off) if mmr else TopK(k),
+        AskJudge(parts.demand_judge(settings.variable("validation_enable")))
+        if settings.validation_enable
+        else None,
+        None if max_chars is None else CharBudget(max_chars, "skip"),
+    )
+
+
+def fusion(settings: DefaultSettings) -> Fuse | ReciprocalRankFusion:
+    """Return the stage that puts both legs in one order."""
+    if settings.fusion == "reciprocal_rank":
+        return ReciprocalRankFusion()
+    return Fuse(settings.dense_weight, settings.keyword_weight)
+
+
+def rerank(settings: DefaultSettings, parts: Parts) -> OpportunisticRerank | None:
+    """Return the second look, if there is somebody to take it."""
+    if parts.reranker is None:
+        return None
+    return OpportunisticRerank(
+        parts.reranker,
+        at_least=settings.rerank_from,
+        below=settings.rerank_below,
+        window=settings.rerank_window,
+        signal="relevance",
+    )
+
+
+DEFAULT = Preset(
+    name="default",
+    summary="The best of the four, with floors on calibrated relevance.",
+    settings=DefaultSettings,
+    k_setting="top_k",
+    build=build,
+)

@@ -1,0 +1,114 @@
+"""Plans: what one query goes through, and what a preset needs to make one."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from kept.errors import SettingsError
+from kept.pipeline import Pipeline
+from kept.ports import Judge, Reranker
+from kept.presets.configuration import PresetSettings
+from kept.stages import Pin
+
+Leg = Literal["dense", "keyword"]
+
+MAX_K = 1000
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a preset may need from outside.
+
+    *near_match_distance* is the embedder's own.
+    """
+
+    near_match_distance: float
+    judge: Judge | None = None
+    reranker: Reranker | None = None
+
+    def demand_judge(self, variable: str) -> Judge:
+        """Return the judge that *variable* asks for, or refuse to start."""
+        if self.judge is None:
+            msg = (
+                f"{variable} is True, but no judge is configured; expected False, "
+                "or a judge: set MODEL_JUDGE_MODEL and the address of its server"
+            )
+            raise SettingsError(msg)
+        return self.judge
+
+
+@dataclass(frozen=True)
+class GateRules:
+    """When a question is worth a search.
+
+    With *ask_knowledge_base*, fewer words will do if the knowledge base knows
+    them and they are rare in it.
+    """
+
+    min_content_words: int = 3
+    ask_knowledge_base: bool = False
+
+
+@dataclass(frozen=True)
+class Badge:
+    """Which citations are marked as of low relevance: *signal* less than *below*."""
+
+    signal: str = "relevance"
+    below: float = 0.50
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one query goes through.
+
+    Recall each of *legs* to *depth*, then run *pipeline*. A selection that comes
+    out empty is a refusal: the conservative text and no citations.
+    """
+
+    pipeline: Pipeline
+    k: int
+    depth: int
+    legs: tuple[Leg, ...] = ("dense", "keyword")
+    gate: GateRules | None = None
+    badge: Badge = Badge()
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named way to choose passages: settings, and how to build a plan of them.
+
+    *k_setting* is the field that says how many come back.
+    """
+
+    name: str
+    summary: str
+    settings: type[PresetSettings]
+    k_setting: str
+    build: Callable[[Any, Parts, int], Plan]
+
+    def configure(
+        self, overrides: Mapping[str, object] | None = None
+    ) -> PresetSettings:
+        """Read the settings from the environment, *overrides* before it."""
+        return self.settings.of(overrides or {})
+
+    def plan(
+        self,
+        settings: PresetSettings,
+        parts: Parts,
+        *,
+        k: int | None = None,
+        pins: bool = False,
+    ) -> Plan:
+        """Build the plan of a query that wants *k* back, and pins chunks or not."""
+        wanted = getattr(settings, self.k_setting) if k is None else k
+        if not 1 <= wanted <= MAX_K:
+            msg = f"k is {wanted!r}; expected a whole number from 1 to {MAX_K}"
+            raise SettingsError(msg)
+        plan = self.build(settings, parts, wanted)
+        stages = (Pin(), *plan.pipeline.stages) if pins else plan.pipeline.stages
+        return replace(
+            plan,
+            pipeline=Pipeline(stages, settings.on_violation),
+            depth=max(plan.depth, wanted),
+        )
