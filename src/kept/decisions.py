@@ -5,11 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
-from kept.model import NOTHING, Candidate, Scalar
-
-
-def _nothing() -> Mapping[str, Any]:
-    return NOTHING
+from kept.model import Candidate, Scalar
 
 
 class Verdict(StrEnum):
@@ -118,7 +114,7 @@ class Decision:
     chunk_id: str
     verdict: Verdict
     reason: str
-    evidence: Mapping[str, Scalar] = field(default_factory=_nothing, hash=False)
+    evidence: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,7 @@ class Outcome:
 
     kept: tuple[Candidate, ...]
     decisions: tuple[Decision, ...] = ()
-    facts: Mapping[str, Scalar] = field(default_factory=_nothing, hash=False)
+    facts: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,7 @@ class Step:
     before: int
     after: int
     decisions: tuple[Decision, ...] = ()
-    facts: Mapping[str, Scalar] = field(default_factory=_nothing, hash=False)
+    facts: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +254,4 @@ class Refusal:
 
     reason: str
     message: str
-    evidence: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
+    evidence: Mapping[str, Any] = field(default_factory=dict, hash=False)
