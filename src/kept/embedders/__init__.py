@@ -13,16 +13,18 @@ NORM_TOLERANCE = 1e-3
 
 def checked(vectors: ArrayLike, texts: Sequence[str], embedder_id: str) -> Vectors:
     """Return *vectors* as float32 rows, or say which one is not a unit vector."""
-    rows = np.asarray(vectors, dtype=np.float32)
+    rows = _as_rows(vectors)
     if rows.ndim != 2 or len(rows) != len(texts):  # noqa: PLR2004 -- rows and columns
         msg = (
             f"{embedder_id} returned an array of shape {rows.shape} for {len(texts)} "
-            "texts; expected one row per text. Fix or change the embedder"
+            "texts; expected one row per text. Nothing was stored; fix or change the "
+            "embedder"
         )
         raise BadVectorError(msg)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    finite = np.isfinite(rows).all(axis=1)
+    lengths = np.sqrt(np.square(rows, dtype=np.float64).sum(axis=1))
     for problem, bad in (
-        ("has a NaN or an infinity in it", ~np.isfinite(rows).all(axis=1)),
+        ("has a NaN or an infinity in it", ~finite),
         ("is zero", lengths == 0),
         ("does not have length 1", np.abs(lengths - 1) > NORM_TOLERANCE),
     ):
@@ -37,6 +39,14 @@ def require_text(texts: Sequence[str]) -> None:
         if not text:
             msg = f"text {position} of {len(texts)} is empty; leave empty texts out"
             raise InputError(msg)
+
+
+def _as_rows(vectors: ArrayLike) -> Vectors:
+    try:
+        with np.errstate(over="ignore"):
+            return np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError):
+        return np.empty(0, dtype=np.float32)
 
 
 def _bad_vector(
