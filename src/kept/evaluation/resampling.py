@@ -92,16 +92,21 @@ def mean_of(values: Sequence[float] | Floats) -> Statistic:
     return mean
 
 
+def weighted_mean_of(values: Sequence[float], among: Sequence[bool]) -> Statistic:
+    """Make the statistic that averages *values* over those *among*; NaN if none is."""
+    part = np.asarray(among, dtype=np.float64)
+    array = np.asarray(values, dtype=np.float64) * part
+
+    def mean(counts: Floats) -> Floats:
+        total = counts @ part
+        return np.where(total > 0, counts @ array / np.maximum(total, 1), np.nan)
+
+    return mean
+
+
 def share_of(flags: Sequence[bool], among: Sequence[bool]) -> Statistic:
     """Make the statistic that says which share of *among* is also flagged."""
-    part = np.asarray(among, dtype=np.float64)
-    hit = np.asarray(flags, dtype=np.float64) * part
-
-    def share(counts: Floats) -> Floats:
-        total = counts @ part
-        return np.where(total > 0, counts @ hit / np.maximum(total, 1), np.nan)
-
-    return share
+    return weighted_mean_of([float(flag) for flag in flags], among)
 
 
 def mean_interval(

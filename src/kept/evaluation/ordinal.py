@@ -1,0 +1,109 @@
+"""Ordinal labels: how far predicted scores are off, by item and by coverage."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from kept.errors import InputError
+from kept.evaluation.resampling import (
+    STANDARD,
+    Interval,
+    Resampling,
+    Statistic,
+    bootstrap,
+    share_of,
+    weighted_mean_of,
+)
+from kept.evaluation.selective import (
+    Attempt,
+    RiskCoverage,
+    augrc_of,
+    aurc_of,
+    optimum,
+    risk_at_of,
+    risk_coverage,
+)
+
+COVERAGES = (0.5, 0.6, 0.8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rating:
+    """One participant's score on one item: predicted, and true.
+
+    *prediction* None means that the system abstained.
+    """
+
+    participant: str
+    item: str
+    prediction: int | None
+    truth: int
+    confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrdinalReport:
+    """Mean absolute errors of the ratings given, with intervals by participant."""
+
+    coverage: Interval | None
+    mae: Interval | None
+    mae_by_item: dict[str, Interval | None]
+    mae_at: dict[float, Interval | None]
+    curve: RiskCoverage
+    aurc: Interval | None
+    augrc: Interval | None
+    excess_aurc: float
+    excess_augrc: float
+
+
+def ordinal(
+    ratings: Sequence[Rating],
+    *,
+    coverages: Iterable[float] = COVERAGES,
+    how: Resampling = STANDARD,
+) -> OrdinalReport:
+    """Report on *ratings*; participants are resampled whole."""
+    if not ratings:
+        msg = "there are no ratings to report on; give at least one"
+        raise InputError(msg)
+    attempts = [_attempt(r) for r in ratings]
+    items = list(dict.fromkeys(r.item for r in ratings))
+    levels = tuple(coverages)
+    everyone = [True] * len(ratings)
+    intervals = bootstrap(
+        {
+            "coverage": share_of([a.loss is not None for a in attempts], everyone),
+            "mae": _mae(ratings, None),
+            "aurc": aurc_of(attempts),
+            "augrc": augrc_of(attempts),
+            **{f"item {item}": _mae(ratings, item) for item in items},
+            **{f"at {level}": risk_at_of(attempts, level) for level in levels},
+        },
+        len(ratings),
+        clusters=[r.participant for r in ratings],
+        how=how,
+    )
+    curve, best = risk_coverage(attempts), optimum(attempts)
+    return OrdinalReport(
+        coverage=intervals["coverage"],
+        mae=intervals["mae"],
+        mae_by_item={item: intervals[f"item {item}"] for item in items},
+        mae_at={level: intervals[f"at {level}"] for level in levels},
+        curve=curve,
+        aurc=intervals["aurc"],
+        augrc=intervals["augrc"],
+        excess_aurc=round(float(curve.aurc() - best.aurc()), 9),
+        excess_augrc=round(float(curve.augrc() - best.augrc()), 9),
+    )
+
+
+def _attempt(rating: Rating) -> Attempt:
+    if rating.prediction is None:
+        return Attempt(None, rating.confidence)
+    return Attempt(Fraction(abs(rating.prediction - rating.truth)), rating.confidence)
+
+
+def _mae(ratings: Sequence[Rating], item: str | None) -> Statistic:
+    errors = [abs((r.prediction or 0) - r.truth) for r in ratings]
+    rated = [r.prediction is not None and item in {None, r.item} for r in ratings]
+    return weighted_mean_of(errors, rated)

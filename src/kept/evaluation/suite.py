@@ -1,0 +1,194 @@
+"""The suite: put every question of a collection to a system, and keep the record."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from kept.decisions import Selection
+from kept.errors import InputError
+from kept.evaluation.collection import Collection, Question
+from kept.evaluation.measures import DEFAULT_MEASURES, Measures
+from kept.evaluation.runs import (
+    EvaluationRun,
+    QueryRecord,
+    RunHeader,
+    RunWriter,
+    StageCount,
+    Touch,
+)
+from kept.evaluation.trec import Ranking, best_first
+from kept.model import Candidate
+
+CITED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """What a system returned for one question.
+
+    *ranking* holds (document id, score) under the collection's ids. *confidence*
+    is what a floor is held against; None means that nothing was scored.
+    """
+
+    ranking: Ranking = ()
+    confidence: float | None = None
+    refusal: str | None = None
+    funnel: tuple[StageCount, ...] = ()
+    touches: tuple[Touch, ...] = ()
+    trace: str | None = None
+
+
+class Search(Protocol):
+    """Asks a system one question."""
+
+    def __call__(self, question: str, /) -> Ranked:
+        """Return what it found."""
+        ...
+
+
+Progress = Callable[[int, int], None]
+"""Is told how many questions are done, of how many."""
+
+
+def ranked_documents(
+    selection: Selection,
+    *,
+    document_id: Callable[[Candidate], str],
+    confidence: float | None = None,
+    refusal: str | None = None,
+    trace: str | None = None,
+) -> Ranked:
+    """Turn a selection of chunks into a ranking of documents with its record.
+
+    A document has the score of its best chunk. *document_id* gives the id that
+    the collection knows a candidate's document by.
+    """
+    scores: dict[str, float] = {}
+    for candidate in selection.candidates:
+        name = document_id(candidate)
+        scores[name] = max(candidate.score, scores.get(name, candidate.score))
+    owners = {c.id: document_id(c) for c in selection.candidates + selection.dropped}
+    return Ranked(
+        ranking=best_first(scores.items()),
+        confidence=confidence,
+        refusal=refusal,
+        trace=trace,
+        funnel=tuple(
+            StageCount(stage=s.stage, before=s.before, after=s.after)
+            for s in selection.trace
+        ),
+        touches=tuple(
+            Touch(
+                stage=step.stage,
+                document_id=owners[decision.chunk_id],
+                chunk_id=decision.chunk_id,
+                verdict=decision.verdict.value,
+                reason=str(decision.reason),
+                evidence=dict(decision.evidence),
+            )
+            for step in selection.trace
+            for decision in step.decisions
+        ),
+    )
+
+
+def plan(
+    collection: Collection,
+    *,
+    measures: Iterable[str] = DEFAULT_MEASURES,
+    name: str = "run",
+    configuration: Mapping[str, Any] | None = None,
+    fingerprints: Mapping[str, str] | None = None,
+) -> RunHeader:
+    """Write down what is about to be run on *collection*."""
+    return RunHeader(
+        name=name,
+        collection=collection.name,
+        collection_fingerprint=collection.fingerprint,
+        measures=Measures.named(*measures).names,
+        configuration=configuration or {},
+        fingerprints=fingerprints or {},
+    )
+
+
+def evaluate(
+    collection: Collection,
+    search: Search,
+    header: RunHeader,
+    *,
+    out: Path | None = None,
+    progress: Progress | None = None,
+) -> EvaluationRun:
+    """Ask every question of *collection* and measure what comes back.
+
+    With *out*, each record is written as it comes, and questions that an earlier
+    attempt with the same header has answered are not asked again.
+    """
+    measures = Measures.named(*header.measures)
+    if out is None:
+        records = _records(collection, search, measures, {}, progress)
+        return EvaluationRun(header=header, records=tuple(records))
+    with RunWriter(out, header) as writer:
+        done = dict(writer.done)
+        for record in _records(collection, search, measures, done, progress):
+            if record.question_id not in done:
+                writer.add(record)
+        return writer.finish()
+
+
+def _records(
+    collection: Collection,
+    search: Search,
+    measures: Measures,
+    done: Mapping[str, QueryRecord],
+    progress: Progress | None,
+) -> Iterable[QueryRecord]:
+    total = len(collection.questions)
+    for count, question in enumerate(collection.questions, start=1):
+        grades = collection.qrels.get(question.id, {})
+        yield done.get(question.id) or record_of(
+            question, search(question.text), grades, measures
+        )
+        if progress:
+            progress(count, total)
+
+
+def record_of(
+    question: Question, found: Ranked, grades: Mapping[str, int], measures: Measures
+) -> QueryRecord:
+    """Measure what was *found* for *question* and keep what concerns it."""
+    ranking = best_first(found.ranking)
+    if found.confidence is not None and not math.isfinite(found.confidence):
+        msg = f"the confidence of question {question.id} is {found.confidence}"
+        raise InputError(msg)
+    relevant = {d for d, grade in grades.items() if grade > 0}
+    judged = bool(grades) and question.answerable is not False
+    touches = tuple(t for t in found.touches if t.document_id in relevant)
+    present = {d for d, _ in ranking} | {t.document_id for t in touches}
+    return QueryRecord(
+        question_id=question.id,
+        question=question.text,
+        ranking=ranking,
+        measures=measures.of_query(grades, ranking) if judged else {},
+        relevant=tuple(sorted(relevant & present)),
+        relevant_total=len(relevant),
+        answerable=question.answerable,
+        kind=question.kind,
+        confidence=found.confidence,
+        refusal=found.refusal,
+        correct=_correct(question, relevant, ranking),
+        funnel=found.funnel,
+        touches=touches,
+        trace=found.trace,
+    )
+
+
+def _correct(question: Question, relevant: set[str], ranking: Ranking) -> bool | None:
+    """Say whether a relevant document is among those that would be cited."""
+    if question.answerable is False:
+        return False
+    if not relevant:
+        return None
+    return any(document in relevant for document, _ in ranking[:CITED])
