@@ -1,0 +1,226 @@
+"""Comparison: two runs, question by question, and what made the difference."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kept.errors import InputError
+from kept.evaluation.resampling import (
+    STANDARD,
+    Interval,
+    Resampling,
+    mean_interval,
+    randomisation_test,
+)
+from kept.evaluation.runs import EvaluationRun, QueryRecord
+
+TIE = 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """How one measure changed from A to B, over the questions both have."""
+
+    measure: str
+    before: float
+    after: float
+    difference: Interval
+    p_value: float
+    wins: int
+    ties: int
+    losses: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryDelta:
+    """One question under both runs, with where to read both traces."""
+
+    question_id: str
+    question: str
+    before: float
+    after: float
+    trace_before: str | None = None
+    trace_after: str | None = None
+
+    @property
+    def difference(self) -> float:
+        """By how much B is better than A."""
+        return round(self.after - self.before, 9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """What one cause did to the measure: B's gains and losses that go back to it.
+
+    *stage* is the stage whose decision differs; ``recall`` where a document never
+    became a candidate, ``order`` where it was only ranked elsewhere, ``refusal``
+    where the question was refused.
+    """
+
+    stage: str
+    reason: str
+    gained: float
+    lost: float
+    questions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Run B against run A."""
+
+    before: str
+    after: str
+    questions: int
+    only_before: int
+    only_after: int
+    deltas: tuple[Delta, ...]
+    by_query: tuple[QueryDelta, ...]
+    blame: tuple[Blame, ...]
+    newly_refused: tuple[str, ...]
+    newly_answered: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def delta(self, measure: str) -> Delta:
+        """Return the change of one measure, or say which there are."""
+        for each in self.deltas:
+            if each.measure == measure:
+                return each
+        there = ", ".join(d.measure for d in self.deltas)
+        msg = f"the runs do not share the measure {measure!r}; they share: {there}"
+        raise InputError(msg)
+
+
+def compare(
+    before: EvaluationRun, after: EvaluationRun, *, how: Resampling = STANDARD
+) -> Comparison:
+    """Compare two runs on the same collection, by every measure they share.
+
+    Single questions and blame go by the first of them.
+    """
+    if before.header.collection_fingerprint != after.header.collection_fingerprint:
+        msg = (
+            f"{before.header.name} was run on {before.header.collection} and "
+            f"{after.header.name} on {after.header.collection} in another state; "
+            "compare runs on the same collection"
+        )
+        raise InputError(msg)
+    pairs = _paired(before.judged, after.judged)
+    measures = [m for m in before.header.measures if m in after.header.measures]
+    if not pairs or not measures:
+        what = "measure" if pairs else "judged question"
+        msg = f"the runs share no {what}; there is nothing to compare"
+        raise InputError(msg)
+    everything = _paired(before.records, after.records)
+    return Comparison(
+        before=before.header.name,
+        after=after.header.name,
+        questions=len(pairs),
+        only_before=len(before.judged) - len(pairs),
+        only_after=len(after.judged) - len(pairs),
+        deltas=tuple(_delta(m, pairs, how) for m in measures),
+        by_query=tuple(_query_delta(measures[0], a, b) for a, b in pairs),
+        blame=_blame(measures[0], pairs),
+        newly_refused=_refused(everything),
+        newly_answered=_refused([(b, a) for a, b in everything]),
+        notes=tuple(
+            f"{run.header.name} was interrupted; it holds {len(run.records)} questions"
+            for run in (before, after)
+            if not run.complete
+        ),
+    )
+
+
+Pairs = Sequence[tuple[QueryRecord, QueryRecord]]
+
+
+def _paired(before: Iterable[QueryRecord], after: Iterable[QueryRecord]) -> Pairs:
+    others = {r.question_id: r for r in after}
+    return [(r, others[r.question_id]) for r in before if r.question_id in others]
+
+
+def _refused(pairs: Pairs) -> tuple[str, ...]:
+    """Name the questions that the first answers and the second refuses."""
+    return tuple(b.question_id for a, b in pairs if b.refusal and not a.refusal)
+
+
+def _delta(measure: str, pairs: Pairs, how: Resampling) -> Delta:
+    differences = [b.measures[measure] - a.measures[measure] for a, b in pairs]
+    interval = mean_interval(differences, how=how)
+    if interval is None:  # pragma: no cover -- there is at least one pair
+        msg = f"no interval for {measure}"
+        raise InputError(msg)
+    return Delta(
+        measure=measure,
+        before=_mean([a.measures[measure] for a, _ in pairs]),
+        after=_mean([b.measures[measure] for _, b in pairs]),
+        difference=interval,
+        p_value=randomisation_test(differences, how=how),
+        wins=sum(d > TIE for d in differences),
+        ties=sum(abs(d) <= TIE for d in differences),
+        losses=sum(d < -TIE for d in differences),
+    )
+
+
+def _query_delta(measure: str, before: QueryRecord, after: QueryRecord) -> QueryDelta:
+    return QueryDelta(
+        question_id=before.question_id,
+        question=before.question,
+        before=before.measures[measure],
+        after=after.measures[measure],
+        trace_before=before.trace,
+        trace_after=after.trace,
+    )
+
+
+def _blame(measure: str, pairs: Pairs) -> tuple[Blame, ...]:
+    """Share each question's difference among the causes that differ in it."""
+    shares: dict[tuple[str, str], dict[str, float]] = {}
+    for before, after in pairs:
+        difference = after.measures[measure] - before.measures[measure]
+        if abs(difference) <= TIE:
+            continue
+        better, worse = (after, before) if difference > 0 else (before, after)
+        causes = _causes(better, worse)
+        for cause in causes:
+            each = shares.setdefault(cause, {})
+            each.setdefault(before.question_id, 0.0)
+            each[before.question_id] += difference / len(causes)
+    blamed = [
+        Blame(
+            stage=stage,
+            reason=reason,
+            gained=round(sum(v for v in each.values() if v > 0), 9),
+            lost=round(sum(v for v in each.values() if v < 0), 9),
+            questions=tuple(each),
+        )
+        for (stage, reason), each in shares.items()
+    ]
+    return tuple(sorted(blamed, key=lambda b: (b.lost - b.gained, b.stage, b.reason)))
+
+
+def _causes(better: QueryRecord, worse: QueryRecord) -> list[tuple[str, str]]:
+    """Say for each relevant document that fared worse what did it."""
+    if worse.refusal and not better.refusal:
+        return [("refusal", worse.refusal)]
+    ranks = {d: i for i, (d, _) in enumerate(worse.ranking)}
+    last = len(worse.ranking)
+    return [
+        _cause(document, better, worse)
+        for rank, (document, _) in enumerate(better.ranking)
+        if document in better.relevant and ranks.get(document, last + rank) > rank
+    ] or [("order", "ranked_elsewhere")]
+
+
+def _cause(document: str, better: QueryRecord, worse: QueryRecord) -> tuple[str, str]:
+    if any(d == document for d, _ in worse.ranking):
+        return "order", "ranked_elsewhere"
+    for touch in reversed(worse.touches):
+        if touch.document_id == document and touch.verdict == "dropped":
+            return touch.stage, touch.reason
+    for touch in better.touches:
+        if touch.document_id == document and touch.verdict == "added":
+            return touch.stage, touch.reason
+    return "recall", "not_recalled"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return round(sum(values) / len(values), 9)

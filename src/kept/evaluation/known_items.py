@@ -1,0 +1,79 @@
+"""Known items: questions made from passages, without a model, always the same."""
+
+import hashlib
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kept.evaluation.grader import content_words, sentences_of
+
+KEYWORDS = 4
+SHORTEST = 4
+_WORD = re.compile(r"[^\W_]+(?:[-'\u2019.][^\W_]+)*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownItem:
+    """A question whose answer is known to stand in one passage."""
+
+    question: str
+    answer: str
+    passage: int
+
+
+def known_items(
+    passages: Sequence[str], *, at_most: int = 3, keywords: int = KEYWORDS
+) -> tuple[KnownItem, ...]:
+    """Ask about the most telling sentences of *passages*, at most one for each.
+
+    A sentence tells the more, the rarer its words are among the passages; the
+    question names some of its words, chosen by rarity, and leaves the rarest out
+    where there are enough, so that the answer is not in the question.
+    """
+    spread = Counter(w for text in passages for w in set(content_words(text)))
+    found = []
+    for place, text in enumerate(passages):
+        sentence = max(
+            sentences_of(text),
+            key=lambda s: (_weight(s, spread, len(passages)), s),
+            default="",
+        )
+        asked = _keywords(sentence, spread, keywords)
+        if len(asked) >= min(SHORTEST, keywords):
+            weight = _weight(sentence, spread, len(passages))
+            found.append((weight, place, sentence, asked))
+    best = sorted(found, key=lambda each: (-each[0], each[1]))[:at_most]
+    return tuple(
+        KnownItem(question=_question(asked), answer=sentence, passage=place)
+        for _, place, sentence, asked in sorted(best, key=lambda each: each[1])
+    )
+
+
+def _weight(sentence: str, spread: Counter[str], total: int) -> float:
+    words = set(content_words(sentence))
+    rarity = math.fsum(math.log((total + 1) / spread[w]) for w in sorted(words))
+    return round(rarity, 9)
+
+
+def _keywords(sentence: str, spread: Counter[str], count: int) -> list[str]:
+    """Choose words as they are written, rare ones first, in their order."""
+    written: dict[str, str] = {}
+    for word in _WORD.findall(sentence):
+        for folded in content_words(word):
+            if len(folded) > 1 and not folded.isdigit():
+                written.setdefault(folded, word)
+    rare = sorted(written, key=lambda w: (spread[w], _digest(w)))
+    chosen = set(rare[1 : count + 1] if len(rare) > count else rare[:count])
+    return list(dict.fromkeys(w for folded, w in written.items() if folded in chosen))
+
+
+def _question(words: Sequence[str]) -> str:
+    *first, last = words
+    listed = f"{', '.join(first)} and {last}" if first else last
+    return f"What does the text say about {listed}?"
+
+
+def _digest(word: str) -> str:
+    return hashlib.sha256(word.encode()).hexdigest()
