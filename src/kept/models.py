@@ -139,8 +139,8 @@ def remove(name: str = "minilm") -> Path:
         known = ", ".join(model.name for model in installed()) or "none"
         kind, advice = "installed model", f"installed: {known}"
         raise NotFoundError(kind, name, advice)
-    for path in (*leftovers, folder):
-        shutil.rmtree(path, ignore_errors=not path.exists())
+    for path in filter(Path.exists, (*leftovers, folder)):
+        shutil.rmtree(path)
     return folder
 
 

