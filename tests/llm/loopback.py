@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from kept.llm.client import OpenAIChat
 from kept.llm.settings import LLMSettings
 
 
@@ -111,6 +112,13 @@ def settings(server: Server, **changes: Any) -> LLMSettings:  # noqa: ANN401 -- 
         model="loopback",
         **{"timeout_seconds": 5.0, "backoff_seconds": 0.01, **changes},
     )
+
+
+@contextmanager
+def asking(*script: Act, **changes: Any) -> Iterator[tuple[Server, OpenAIChat]]:  # noqa: ANN401 -- settings
+    """Run a server and a client of it for the time of a test."""
+    with serving(*script) as server, OpenAIChat(settings(server, **changes)) as chat:
+        yield server, chat
 
 
 def says(text: str, finish: str = "stop") -> Act:

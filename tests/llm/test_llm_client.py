@@ -15,6 +15,7 @@ from loopback import (
     Counting,
     Handler,
     Request,
+    asking,
     babbles,
     breaks_off,
     drips,
@@ -55,7 +56,7 @@ YES_NO: Mapping[str, Any] = {
 
 def test_a_plain_answer_comes_back_with_its_token_counts() -> None:
     """The text is the message's content; usage adds up over calls."""
-    with serving(says("hi")) as server, OpenAIChat(settings(server)) as chat:
+    with asking(says("hi")) as (server, chat):
         answers = [chat.complete(ASK), chat.complete(ASK)]
 
         assert answers == ["hi", "hi"]
@@ -83,9 +84,8 @@ def test_parameters_that_are_none_are_not_sent() -> None:
 
 def test_a_reply_cut_by_its_length_is_logged() -> None:
     """The caller gets the text; the log says that it is not whole."""
-    with serving(says("half", finish="length")) as server, capture_logs() as logs:
-        with OpenAIChat(settings(server)) as chat:
-            assert chat.complete(ASK) == "half"
+    with asking(says("half", finish="length")) as (_, chat), capture_logs() as logs:
+        assert chat.complete(ASK) == "half"
 
     assert [line["event"] for line in logs] == ["llm_reply_cut"]
 
@@ -106,7 +106,7 @@ def test_a_reply_cut_by_its_length_is_logged() -> None:
 )
 def test_a_passing_fault_is_retried(fault: Act) -> None:
     """Connection errors, 429 and 503 are worth another attempt."""
-    with serving(fault, says("hi")) as server, OpenAIChat(settings(server)) as chat:
+    with asking(fault, says("hi")) as (server, chat):
         assert chat.complete(ASK) == "hi"
         assert len(server.requests) == 2
 
@@ -114,9 +114,11 @@ def test_a_passing_fault_is_retried(fault: Act) -> None:
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 500, 502, 504])
 def test_any_other_status_is_final(status: int) -> None:
     """A 500 may have done the work; it is told, not repeated."""
-    with serving(refuses(status), says("hi")) as server:
-        with OpenAIChat(settings(server)) as chat, pytest.raises(LLMStatusError) as met:
-            chat.complete(ASK)
+    with (
+        asking(refuses(status), says("hi")) as (server, chat),
+        pytest.raises(LLMStatusError) as met,
+    ):
+        chat.complete(ASK)
 
     assert met.value.status == status
     assert len(server.requests) == 1
@@ -134,9 +136,11 @@ def test_retries_are_bounded() -> None:
 
 def test_a_long_retry_after_is_not_waited_for() -> None:
     """A service that asks for more patience than allowed is an error at once."""
-    with serving(refuses(429, Retry_After="3600"), says("hi")) as server:
-        with OpenAIChat(settings(server)) as chat, pytest.raises(LLMStatusError):
-            chat.complete(ASK)
+    with (
+        asking(refuses(429, Retry_After="3600"), says("hi")) as (server, chat),
+        pytest.raises(LLMStatusError),
+    ):
+        chat.complete(ASK)
 
     assert len(server.requests) == 1
 
@@ -173,9 +177,8 @@ def test_a_service_that_is_not_there_is_a_connection_error() -> None:
 
 def test_a_reply_that_breaks_off_is_a_connection_error() -> None:
     """Fewer bytes than promised are not an answer, and not asked for again."""
-    with serving(breaks_off) as server:
-        with OpenAIChat(settings(server)) as chat, pytest.raises(LLMConnectionError):
-            chat.complete(ASK)
+    with asking(breaks_off) as (server, chat), pytest.raises(LLMConnectionError):
+        chat.complete(ASK)
 
     assert len(server.requests) == 1
 
@@ -197,9 +200,8 @@ def test_a_reply_that_breaks_off_is_a_connection_error() -> None:
 )
 def test_what_is_no_completion_is_refused(body: str) -> None:
     """Whatever is not a chat completion with a text is a parse error."""
-    with serving(sends(body)) as server, OpenAIChat(settings(server)) as chat:
-        with pytest.raises(LLMResponseParseError):
-            chat.complete(ASK)
+    with asking(sends(body)) as (_, chat), pytest.raises(LLMResponseParseError):
+        chat.complete(ASK)
 
 
 def test_an_endless_reply_is_cut_off() -> None:
@@ -246,7 +248,7 @@ def test_json_falls_back_to_what_the_service_knows(
     accepted: tuple[str | None, ...], mode: JsonMode, requests: int
 ) -> None:
     """json_schema, then json_object, then a strict parse; remembered."""
-    with serving(picky(*accepted)) as server, OpenAIChat(settings(server)) as chat:
+    with asking(picky(*accepted)) as (server, chat):
         for _ in range(2):
             chat.complete(ASK, json_schema=YES_NO)
 
@@ -260,7 +262,7 @@ def test_the_rule_for_json_joins_an_existing_system_message() -> None:
     """Many chat templates allow only one system message."""
     ask = [{"role": "system", "content": "Be brief."}, *ASK]
 
-    with serving(picky(None)) as server, OpenAIChat(settings(server)) as chat:
+    with asking(picky(None)) as (server, chat):
         chat.complete(ask, json_schema=YES_NO)
 
         sent = server.requests[-1].payload["messages"]
@@ -273,9 +275,8 @@ def test_the_rule_for_json_joins_an_existing_system_message() -> None:
 )
 def test_a_refusal_for_another_reason_is_final(act: Act) -> None:
     """Only a 400 or 422 that names the format leads to the next mode."""
-    with serving(act) as server, OpenAIChat(settings(server)) as chat:
-        with pytest.raises(LLMStatusError):
-            chat.complete(ASK, json_schema=YES_NO)
+    with asking(act) as (_, chat), pytest.raises(LLMStatusError):
+        chat.complete(ASK, json_schema=YES_NO)
 
 
 def test_a_stream_arrives_in_pieces() -> None:
@@ -283,7 +284,7 @@ def test_a_stream_arrives_in_pieces() -> None:
     last = json.dumps({"choices": [], "usage": {"prompt_tokens": 5}})
     act = streams(piece("Hel"), piece(""), piece("lo", "stop"), last, "[DONE]")
 
-    with serving(act) as server, OpenAIChat(settings(server)) as chat:
+    with asking(act) as (server, chat):
         assert list(chat.stream(ASK)) == ["Hel", "lo"]
         assert chat.usage == Usage(1, prompt_tokens=5)
         assert server.requests[0].payload["stream_options"] == {"include_usage": True}
@@ -298,7 +299,7 @@ def test_a_service_without_stream_options_is_asked_without() -> None:
         else:
             streams(piece("hi", "stop"), "[DONE]")(handler, request)
 
-    with serving(act) as server, OpenAIChat(settings(server)) as chat:
+    with asking(act) as (server, chat):
         assert list(chat.stream(ASK)) == ["hi"]
         assert list(chat.stream(ASK)) == ["hi"]
         assert len(server.requests) == 3
@@ -321,9 +322,8 @@ def test_a_service_without_stream_options_is_asked_without() -> None:
 )
 def test_half_a_stream_is_an_error(act: Act, error: type[Exception]) -> None:
     """A stream that is cut, malformed or none at all never passes for an answer."""
-    with serving(act) as server, OpenAIChat(settings(server)) as chat:
-        with pytest.raises(error):
-            list(chat.stream(ASK))
+    with asking(act) as (_, chat), pytest.raises(error):
+        list(chat.stream(ASK))
 
 
 def test_an_endless_stream_is_cut_off() -> None:
@@ -346,10 +346,10 @@ def test_the_deadline_covers_the_whole_stream() -> None:
 
 def test_closing_a_stream_closes_its_connection() -> None:
     """The server notices that nobody reads any more, and the client still works."""
-    with serving(babbles, says("hi")) as server, OpenAIChat(settings(server)) as chat:
+    with asking(babbles, says("hi")) as (server, chat):
         pieces = chat.stream(ASK)
         first = next(pieces)
-        pieces.close()  # type: ignore[attr-defined] -- a generator behind the protocol
+        pieces.close()
 
         assert first == "on and "
         assert server.broken.wait(2.0)
@@ -477,11 +477,24 @@ def test_a_closed_client_opens_again() -> None:
     assert not [t for t in threading.enumerate() if t.name == "kept-llm"]
 
 
+@pytest.mark.parametrize("ask", ["complete", "stream"])
+def test_closing_ends_what_is_in_flight(ask: str) -> None:
+    """Nobody waits for ever for a client that was closed."""
+    with asking(hangs) as (server, chat), ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: list(getattr(chat, ask)(ASK)))
+        while not server.requests:
+            time.sleep(0.01)
+
+        chat.close()
+
+        assert isinstance(waiting.exception(timeout=2), LLMConnectionError)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_client_survives_a_fork() -> None:
     """A child process opens connections of its own."""
-    with serving(says("hi")) as server, OpenAIChat(settings(server)) as chat:
+    with asking(says("hi")) as (_, chat):
         chat.complete(ASK)
 
         child = os.fork()

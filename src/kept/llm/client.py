@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
@@ -122,7 +122,7 @@ class OpenAIChat:
         value = parsed(reply, json_schema, "JSON that fits the schema")
         return json.dumps(value, ensure_ascii=False)
 
-    def stream(self, messages: Messages) -> Iterator[str]:
+    def stream(self, messages: Messages) -> Generator[str, None, None]:
         """Yield the answer piece by piece; closing the iterator stops the model.
 
         A stream that ends before the service said so raises.
@@ -145,7 +145,7 @@ class OpenAIChat:
             expected = "a stream that ends with [DONE]"
             raise LLMResponseParseError(expected, "a stream that broke off")
 
-    def _events(self, messages: Messages) -> Generator[str]:
+    def _events(self, messages: Messages) -> Generator[str, None, None]:
         payload: dict[str, Any] = {"messages": list(messages), "stream": True}
         if self._asks_stream_usage:
             asked = {**payload, "stream_options": {"include_usage": True}}

@@ -9,7 +9,7 @@ import os
 import queue
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -63,10 +63,18 @@ class _Session:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def close(self) -> None:
-        self.submit(self.client.aclose()).result()
+        self.submit(self._wind_up()).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()
+
+    async def _wind_up(self) -> None:
+        """Call off what is in flight, so that nobody waits for it for ever."""
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self.client.aclose()
 
 
 class Transport:
@@ -93,7 +101,10 @@ class Transport:
         self.close()
 
     def close(self) -> None:
-        """Close every connection; the next request opens new ones."""
+        """Close every connection; the next request opens new ones.
+
+        Requests in flight end with a connection error.
+        """
         with self._lock:
             session, self._open = self._open, None
         if session and session.pid == os.getpid():
@@ -103,10 +114,9 @@ class Transport:
         """Return the body of a successful reply, whole."""
         future = self._session().submit(self._post(path, payload))
         try:
-            return future.result()
-        except BaseException:
+            return self._result(future)
+        finally:
             future.cancel()
-            raise
 
     def events(self, path: str, payload: Mapping[str, Any]) -> Iterator[str]:
         """Yield the data of each server-sent event.
@@ -119,7 +129,7 @@ class Transport:
         try:
             while (piece := pieces.get()) is not None:
                 yield piece
-            future.result()
+            self._result(future)
         finally:
             future.cancel()
 
@@ -131,6 +141,13 @@ class Transport:
         """Return *text* with the key blotted out, should a service echo it."""
         secret = self._key.get_secret_value() if self._key else ""
         return text.replace(secret, "[key]") if secret else text
+
+    def _result(self, future: "Future[T]") -> T:
+        try:
+            return future.result()
+        except CancelledError:
+            msg = f"{self._settings.base_url}: closed while waiting for a reply"
+            raise LLMConnectionError(msg) from None
 
     def _session(self) -> _Session:
         with self._lock:

@@ -1,0 +1,152 @@
+"""The judge: a language model that accepts references, one by one, or raises."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kept.decisions import seated
+from kept.errors import SettingsError
+from kept.fencing import fenced, neutral, nonce_for, summed
+from kept.model import Candidate, Query, Scalar
+from kept.ports import ChatModel, Opinion
+from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.replies import parsed
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "verdict": {"type": "string", "enum": [word.value for word in Opinion]}
+    },
+    "required": ["verdict"],
+    "additionalProperties": False,
+}
+EXPECTED = 'JSON such as {"verdict": "accept"}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What the judge reads: a passage of another person, and its score."""
+
+    item: str
+    evidence: str
+    text: str
+    label: int | None
+    chunk_id: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LLMJudge:
+    """Asks a chat model about each reference; what it cannot say raises.
+
+    Up to *at_once* references are asked about at the same time, and the opinions
+    come back in order. With *enough*, reading stops once that many are accepted,
+    counted in the order in which a limit would serve them; those left unread count
+    as unsure. Set it only to the cap that follows: then nothing else changes.
+    The *secret* makes the fences of the prompts unforeseeable.
+    """
+
+    model: ChatModel
+    secret: bytes
+    at_once: int = 4
+    enough: int | None = None
+    record: Recorder = log_context
+
+    def review(
+        self, query: Query, candidates: Sequence[Candidate]
+    ) -> Sequence[Opinion]:
+        """Return one opinion per candidate, in order, or raise.
+
+        The query's text is the evidence, its item names the label.
+        """
+        if query.item is None:
+            msg = "a judge needs to know the item; set Query.item"
+            raise SettingsError(msg)
+        served = seated(candidates)
+        references = [_reference(query, query.item, c) for c in served]
+        opinions = self.read(references)
+        by_id = {c.id: opinion for c, opinion in zip(served, opinions, strict=True)}
+        return [by_id[candidate.id] for candidate in candidates]
+
+    def read(self, references: Sequence[Reference]) -> list[Opinion]:
+        """Return one opinion per reference, in order; the first fault raises."""
+        opinions: list[Opinion] = []
+        while len(opinions) < len(references):
+            if self.enough is not None:
+                accepted = opinions.count(Opinion.ACCEPT)
+                if accepted >= self.enough:
+                    return opinions + [Opinion.UNSURE] * (
+                        len(references) - len(opinions)
+                    )
+                wave = min(self.at_once, self.enough - accepted)
+            else:
+                wave = len(references)
+            opinions += self._together(references[len(opinions) :][:wave])
+        return opinions
+
+    def ask(self, reference: Reference) -> Opinion:
+        """Return the opinion about one reference, or raise."""
+        prompt = self.prompt(reference)
+        self.record(prompt.record)
+        reply = self.model.complete(prompt.messages, json_schema=SCHEMA)
+        return Opinion(parsed(reply, SCHEMA, EXPECTED)["verdict"])
+
+    def prompt(self, reference: Reference) -> Prompt:
+        """Build what the model is told about one reference."""
+        chosen = template("judge")
+        evidence, text = neutral(reference.evidence), neutral(reference.text)
+        item = neutral(reference.item)
+        nonce = nonce_for(self.secret, item.text, evidence.text, text.text)
+        messages = chosen.messages(
+            nonce=nonce,
+            item=item.text,
+            evidence=fenced([evidence.text], nonce),
+            label="unknown" if reference.label is None else str(reference.label),
+            reference=fenced([text.text], nonce, first=2),
+        )
+        metrics: dict[str, Scalar] = {"item": reference.item, "label": reference.label}
+        record = ContextRecord(
+            template=chosen.name,
+            version=chosen.version,
+            checksum=chosen.checksum,
+            drifted=chosen.drifted,
+            chunk_ids=(reference.chunk_id,),
+            model=self.model.id,
+            parameters=parameters_of(self.model),
+            metrics=metrics,
+            redactions=summed((item, evidence, text)),
+        )
+        return Prompt(messages, record)
+
+    def _together(self, references: Sequence[Reference]) -> list[Opinion]:
+        """Ask about several at once; the first fault calls off the rest."""
+        pool = ThreadPoolExecutor(self.at_once, thread_name_prefix="kept-judge")
+        try:
+            asked = [pool.submit(partial(self.ask, one)) for one in references]
+            wait(asked, return_when=FIRST_EXCEPTION)
+            _raise_first(asked)
+            return [future.result() for future in asked]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def parameters_of(model: ChatModel) -> dict[str, Scalar]:
+    """Return the sampling parameters of *model*, as far as it tells them."""
+    return dict(getattr(model, "parameters", {}))
+
+
+def _raise_first(asked: Iterable["Future[Opinion]"]) -> None:
+    for future in asked:
+        if future.done() and (error := future.exception()):
+            raise error
+
+
+def _reference(query: Query, item: str, candidate: Candidate) -> Reference:
+    return Reference(
+        item=item,
+        evidence=query.text,
+        text=candidate.chunk.text,
+        label=candidate.chunk.labels.get(item),
+        chunk_id=candidate.id,
+    )

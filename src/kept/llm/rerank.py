@@ -1,0 +1,227 @@
+"""Rerankers: other readers of a shortlist, each with its own clock.
+
+How long a reranker took stands beside its scores, in ``last_milliseconds``, and
+never in a record: a record holds no clock reading.
+"""
+
+import json
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from kept.errors import LLMResponseParseError
+from kept.fencing import fenced, neutral, nonce_for, summed
+from kept.llm.judge import parameters_of
+from kept.llm.settings import LLMSettings
+from kept.llm.transport import Transport
+from kept.model import Candidate, Query
+from kept.ports import ChatModel, Reranker
+from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.replies import misfit, parsed
+from kept.stages.rerank import RelevanceReranker
+
+LONGEST_PASSAGE = 1_200
+PLACES = 9
+
+RESULTS: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "results": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "index": {"type": "integer"},
+                    "relevance_score": {"type": "number"},
+                },
+                "required": ["index", "relevance_score"],
+            },
+        }
+    },
+    "required": ["results"],
+}
+
+
+class Stopwatch(threading.local):
+    """How long the last call on this thread took."""
+
+    milliseconds: float | None = None
+
+    def timed(self, work: Callable[[], Sequence[float]]) -> Sequence[float]:
+        """Do *work* and note how long it took, also when it fails."""
+        began = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.milliseconds = (time.perf_counter() - began) * 1000
+
+
+@dataclass(frozen=True)
+class TimedReranker:
+    """Any reranker, with a clock beside it; by default the one without a model."""
+
+    reranker: Reranker = field(default_factory=RelevanceReranker)
+    _watch: Stopwatch = field(default_factory=Stopwatch, compare=False, repr=False)
+
+    @property
+    def id(self) -> str:
+        """The name of the reranker that is timed."""
+        return self.reranker.id
+
+    @property
+    def last_milliseconds(self) -> float | None:
+        """How long the last call on this thread took."""
+        return self._watch.milliseconds
+
+    def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
+        """Return what the reranker says."""
+        return self._watch.timed(lambda: self.reranker.scores(query, candidates))
+
+
+class EndpointReranker:
+    """Scores by a ``/v1/rerank`` service (Cohere, Jina, vLLM, llama.cpp).
+
+    Services that answer with raw logits need *scale* ``logit``; a score out of
+    0..1 is otherwise an error.
+    """
+
+    def __init__(
+        self,
+        settings: LLMSettings,
+        scale: Literal["probability", "logit"] = "probability",
+    ) -> None:
+        self.id = settings.model
+        self._scale = scale
+        self._transport = Transport(settings)
+        self._watch = Stopwatch()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.id!r}, scale={self._scale!r})"
+
+    @property
+    def last_milliseconds(self) -> float | None:
+        """How long the last call on this thread took."""
+        return self._watch.milliseconds
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._transport.close()
+
+    def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
+        """Return the service's score of each candidate, in order, or raise."""
+        return self._watch.timed(lambda: self._asked(query, candidates))
+
+    def _asked(self, query: Query, candidates: Sequence[Candidate]) -> list[float]:
+        if not candidates:
+            return []
+        payload = {
+            "model": self.id,
+            "query": query.text,
+            "documents": [c.chunk.text[:LONGEST_PASSAGE] for c in candidates],
+            "top_n": len(candidates),
+        }
+        body = self._transport.post("rerank", payload)
+        by_index = self._results(body)
+        if sorted(by_index) != list(range(len(candidates))):
+            expected = f"one score for each of {len(candidates)} passages"
+            raise LLMResponseParseError(expected, self._transport.redacted(body))
+        return [self._scaled(by_index[n], body) for n in range(len(candidates))]
+
+    def _results(self, body: str) -> dict[int, float]:
+        try:
+            data = json.loads(body)
+        except ValueError:
+            data = None
+        if problem := misfit(data, RESULTS):
+            expected = f"a list of results ({problem})"
+            raise LLMResponseParseError(expected, self._transport.redacted(body))
+        pairs = [(one["index"], one["relevance_score"]) for one in data["results"]]
+        if len(dict(pairs)) < len(pairs):
+            expected = "each index once"
+            raise LLMResponseParseError(expected, self._transport.redacted(body))
+        return dict(pairs)
+
+    def _scaled(self, score: float, body: str) -> float:
+        if self._scale == "logit":
+            score = 1 / (1 + math.exp(-max(-700.0, min(700.0, score))))
+        if not 0 <= score <= 1:
+            expected = "scores in 0..1 (a service with raw scores needs scale=logit)"
+            raise LLMResponseParseError(expected, self._transport.redacted(body))
+        return round(float(score), PLACES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListwiseReranker:
+    """Scores by a chat model that reads all candidates at once."""
+
+    model: ChatModel
+    secret: bytes
+    record: Recorder = log_context
+    _watch: Stopwatch = field(default_factory=Stopwatch, compare=False, repr=False)
+
+    @property
+    def id(self) -> str:
+        """The name of the model."""
+        return self.model.id
+
+    @property
+    def last_milliseconds(self) -> float | None:
+        """How long the last call on this thread took."""
+        return self._watch.milliseconds
+
+    def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
+        """Return the model's score of each candidate, in order, or raise.
+
+        A list of another length is an error, never the old order.
+        """
+        return self._watch.timed(lambda: self._asked(query, candidates))
+
+    def prompt(self, query: Query, candidates: Sequence[Candidate]) -> Prompt:
+        """Build what the model is told about the candidates."""
+        chosen = template("rerank")
+        question = neutral(query.text)
+        passages = [neutral(c.chunk.text[:LONGEST_PASSAGE]) for c in candidates]
+        nonce = nonce_for(self.secret, question.text, *(p.text for p in passages))
+        messages = chosen.messages(
+            nonce=nonce,
+            count=str(len(candidates)),
+            passages=fenced([p.text for p in passages], nonce),
+            question=question.text,
+        )
+        record = ContextRecord(
+            template=chosen.name,
+            version=chosen.version,
+            checksum=chosen.checksum,
+            drifted=chosen.drifted,
+            chunk_ids=tuple(c.id for c in candidates),
+            model=self.model.id,
+            parameters=parameters_of(self.model),
+            metrics={"candidates": len(candidates)},
+            redactions=summed((question, *passages)),
+        )
+        return Prompt(messages, record)
+
+    def _asked(self, query: Query, candidates: Sequence[Candidate]) -> list[float]:
+        if not candidates:
+            return []
+        prompt = self.prompt(query, candidates)
+        self.record(prompt.record)
+        schema = _scores_schema(len(candidates))
+        reply = self.model.complete(prompt.messages, json_schema=schema)
+        expected = f"JSON with {len(candidates)} scores from 0 to 1"
+        scores: list[float] = parsed(reply, schema, expected)["scores"]
+        return [round(float(score), PLACES) for score in scores]
+
+
+def _scores_schema(count: int) -> dict[str, Any]:
+    score = {"type": "number", "minimum": 0, "maximum": 1}
+    scores = {"type": "array", "items": score, "minItems": count, "maxItems": count}
+    return {
+        "type": "object",
+        "properties": {"scores": scores},
+        "required": ["scores"],
+        "additionalProperties": False,
+    }

@@ -1,0 +1,26 @@
+"""Prompts: versioned templates, their checksums, and a record of each one built."""
+
+from kept.prompts.records import ContextRecord, Prompt, Recorder, log_context
+from kept.prompts.templates import (
+    BUILT_IN,
+    Drift,
+    Template,
+    checksum_of,
+    drift,
+    drifted,
+    template,
+)
+
+__all__ = [
+    "BUILT_IN",
+    "ContextRecord",
+    "Drift",
+    "Prompt",
+    "Recorder",
+    "Template",
+    "checksum_of",
+    "drift",
+    "drifted",
+    "log_context",
+    "template",
+]
