@@ -1,0 +1,299 @@
+"""Tokens: the terms that keyword search counts, and the words that a gate weighs."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from threading import Lock
+
+from kept.text.languages import (
+    LANGUAGES,
+    detect_language,
+    likely_languages,
+    stop_words,
+)
+from kept.text.small_talk import GREETINGS, SMALL_TALK, telling
+
+__all__ = [
+    "ANALYSIS_VERSION",
+    "analyse",
+    "analyse_query",
+    "analysis_id",
+    "content_words",
+    "count_tokens",
+    "detect_language",
+    "domain_tokens",
+    "likely_languages",
+    "stems",
+    "stop_words",
+    "term_key",
+]
+
+ANALYSIS_VERSION = 1
+CACHED_WORDS = 200_000
+CACHED_WORD_CHARS = 48
+
+SPACELESS = (
+    "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf"
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u30fa\u30fc-\u30ff"
+    "\u3105-\u312f\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua48f"
+    "\ua9e0-\ua9ff\uaa60-\uaa7f\uf900-\ufaff\U0001b000-\U0001b16f"
+    "\U00020000-\U0003ffff"
+)
+_HANGUL = "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"
+_MARKED = (
+    (0x0300, 0x1E00),
+    (0x20D0, 0x2100),
+    (0x302A, 0x3030),
+    (0x3099, 0x309B),
+    (0xA66F, 0xAC00),
+    (0xFE00, 0xFE30),
+    (0x10A00, 0x11F00),
+)
+_ELIDING = frozenset({"ca", "fr", "it"})
+# Look-alikes of apostrophe and hyphen become one; joiners that show nothing go.
+_SPELLING = str.maketrans(
+    {"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2212": "-"}
+    | dict.fromkeys("\u00ad\u200c\u200d\u2060\ufeff\u200e\u200f")
+)
+
+
+def analyse(text: str, language: str | None) -> list[str]:
+    """Return the keyword terms of *text*, in order, repetitions included.
+
+    Function words of *language* are left out and words are stemmed by it; an
+    identifier gives itself and its parts; writing without spaces gives pairs of
+    neighbouring characters.
+    """
+    known = _terms(language)
+    terms: list[str] = []
+    for token in _tokens(text):
+        terms += known[token]
+    return terms
+
+
+def analyse_query(text: str, languages: Sequence[str | None]) -> list[tuple[str, ...]]:
+    """Return, for each term of a question, its spellings in *languages*.
+
+    Function words are those of the question's own language. A language of None
+    stands for texts that were analysed without one.
+    """
+    ignored = _ignored_in(text)
+    groups: list[tuple[str, ...]] = []
+    for token in _tokens(text):
+        if token not in ignored:
+            spelled = (
+                stems(part, languages) for part in _parts(token) if part not in ignored
+            )
+            groups += filter(None, spelled)
+    return list(dict.fromkeys(groups))
+
+
+def stems(word: str, languages: Sequence[str | None]) -> tuple[str, ...]:
+    """Return the distinct terms that *word* becomes in each of *languages*."""
+    folded = _spelled(word)
+    terms = (_term(folded, language) for language in languages)
+    return tuple(dict.fromkeys(filter(None, terms)))
+
+
+def count_tokens(text: str) -> int:
+    """Return about how many words *text* has; characters without spaces count singly.
+
+    A run of more than 12 letters counts once for every 12, as models cut it up.
+    """
+    return sum(1 for _ in _countable(text.isascii()).finditer(text))
+
+
+@lru_cache(maxsize=CACHED_WORDS)
+def term_key(term: str) -> int:
+    """Return a stable signed 64-bit number for *term*."""
+    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+@cache
+def analysis_id() -> str:
+    """Name the analysis; an index built under another name has to be rebuilt."""
+    import Stemmer  # noqa: PLC0415 -- loaded with the first stem
+    from stop_words import get_version  # noqa: PLC0415 -- as above
+
+    return f"{ANALYSIS_VERSION}-{Stemmer.version()}-{get_version()}"
+
+
+def content_words(text: str) -> list[str]:
+    """Return the distinct words of a question that say what it is about.
+
+    Function words, greetings and single letters do not. Words such as "test" or
+    "message" do only beside others: "test message" is small talk, "message queue
+    test" is a question.
+    """
+    ignored = _ignored_in(text) | GREETINGS
+    words = [
+        token
+        for token in dict.fromkeys(_tokens(text))
+        if token not in ignored and (len(token) > 1 or _WITHOUT_SPACES.match(token))
+    ]
+    return [] if all(word in SMALL_TALK for word in words) else words
+
+
+def domain_tokens(text: str) -> list[str]:
+    """Return what only a search can mean, as typed.
+
+    E-mail and web addresses, identifiers such as INV-49302, file names, quoted
+    phrases, numbers with a unit, and anything in a script without spaces.
+    """
+    found = (match.group().strip() for match in telling(SPACELESS).finditer(text))
+    return [token for token in dict.fromkeys(found) if _spelled(token) not in GREETINGS]
+
+
+def _ignored_in(text: str) -> frozenset[str]:
+    """Return the function words of the languages that *text* may be in."""
+    return frozenset().union(*map(stop_words, likely_languages(text)))
+
+
+def _tokens(text: str) -> list[str]:
+    """Cut *text* into words and identifiers, folded."""
+    folded = _spelled(text)
+    tokens: list[str] = _token(folded.isascii()).findall(folded)
+    return tokens
+
+
+def _spelled(text: str) -> str:
+    """Return *text* in one spelling: normalised, small letters, one apostrophe."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")
+    return unicodedata.normalize("NFKC", folded.translate(_SPELLING))
+
+
+class _Terms(dict[str, tuple[str, ...]]):
+    """The terms of each token met so far, in one language."""
+
+    def __init__(self, language: str | None) -> None:
+        super().__init__()
+        self._language = language
+
+    def __missing__(self, token: str) -> tuple[str, ...]:
+        found = (_term(part, self._language) for part in _parts(token))
+        terms = tuple(filter(None, found))
+        if len(token) <= CACHED_WORD_CHARS:
+            if len(self) >= CACHED_WORDS:
+                self.clear()
+            self[token] = terms
+        return terms
+
+
+@cache
+def _terms(language: str | None) -> _Terms:
+    return _Terms(language)
+
+
+def _parts(token: str) -> Iterator[str]:
+    """Yield *token* itself, and its parts if it is put together."""
+    if _WITHOUT_SPACES.search(token):
+        for run in _RUNS.findall(token):
+            yield from _pairs(run) if _WITHOUT_SPACES.match(run) else _parts(run)
+        return
+    parts = [part for part in _JOINERS.split(token) if part]
+    if not parts:
+        return
+    yield token.strip("_")
+    if _THOUSANDS.fullmatch(token):
+        yield "".join(parts)
+    if parts != [token]:
+        yield from token.split("@") if "@" in token else ()
+        yield from parts
+
+
+def _pairs(run: str) -> Iterator[str]:
+    """Yield the overlapping pairs of characters of *run*, marks kept with theirs."""
+    letters = _letters().findall(run)
+    if len(letters) == 1:
+        yield run
+    for first, second in pairwise(letters):
+        yield first + second
+
+
+def _term(part: str, language: str | None) -> str | None:
+    """Return the term of a whole or a part, or None if it says nothing."""
+    if "'" in part:
+        part = _without_apostrophe(part, language)
+    if language is None or _WITHOUT_SPACES.match(part):
+        return part
+    if part in stop_words(language):
+        return None
+    return part if _UNSTEMMED.search(part) else _stem(part, language)
+
+
+def _without_apostrophe(part: str, language: str | None) -> str:
+    """Return the word behind an elided article or before a possessive."""
+    if language in _ELIDING:
+        return part.rpartition("'")[2]
+    return part.removesuffix("'s") if language is None else part
+
+
+def _stem(word: str, language: str) -> str:
+    """Return the stem, or the word itself in a language without stemmer."""
+    stemmer = _stemmer(language)
+    if stemmer is None:
+        return word
+    with _STEMMING:
+        return stemmer(word)
+
+
+@cache
+def _stemmer(language: str) -> Callable[[str], str] | None:
+    import Stemmer  # noqa: PLC0415 -- loaded with the first stem
+
+    name = LANGUAGES.get(language, "")
+    if name not in Stemmer.algorithms():
+        return None
+    stem: Callable[[str], str] = Stemmer.Stemmer(name, 0).stemWord
+    return stem
+
+
+@cache
+def _marks() -> str:
+    """Return the combining marks: parts of words, although re disagrees."""
+    return "".join(
+        chr(point)
+        for start, end in _MARKED
+        for point in range(start, end)
+        if unicodedata.category(chr(point)).startswith("M")
+    )
+
+
+@cache
+def _token(ascii_only: bool) -> re.Pattern[str]:  # noqa: FBT001 -- a cache key
+    """Return the pattern of a token: words, joined ones, C++ and C#, .env."""
+    word = r"[a-z0-9_]+" if ascii_only else rf"[\w{_marks()}]+"
+    joiner = r"(?:[-./@&'+]|(?<=\d),(?=\d))"
+    return re.compile(rf"(?:(?<!\S)\.)?{word}(?:{joiner}{word})*(?:(?:\+\+|\#)(?!\w))?")
+
+
+@cache
+def _countable(ascii_only: bool) -> re.Pattern[str]:  # noqa: FBT001 -- a cache key
+    """Return the pattern of what counts as one word."""
+    if ascii_only:
+        return re.compile(r"[A-Za-z0-9_']{1,12}")
+    marks = _marks()
+    return re.compile(
+        rf"[{SPACELESS}][{marks}]*|(?:(?![{SPACELESS}])[\w{marks}'’]){{1,12}}"  # noqa: RUF001 -- an apostrophe
+    )
+
+
+@cache
+def _letters() -> re.Pattern[str]:
+    """Return the pattern of a character with its marks."""
+    marks = _marks()
+    return re.compile(rf"[^{marks}][{marks}]*|[{marks}]+")
+
+
+_STEMMING = Lock()
+_WITHOUT_SPACES = re.compile(f"[{SPACELESS}{_HANGUL}]")
+_RUNS = re.compile(f"[{SPACELESS}]+|[{_HANGUL}]+|[^{SPACELESS}{_HANGUL}]+")
+_JOINERS = re.compile(r"[-./@&+,#_]+")
+_UNSTEMMED = re.compile(r"[-./@&+,#_\d]")
+_THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")
