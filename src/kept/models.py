@@ -29,6 +29,7 @@ MINILM_BUILD = 1
 
 ENCODER = "encoder.onnx"
 MANIFEST = "manifest.json"
+RUN_FILES = (ENCODER, "tokenizer.json")
 FILES: Mapping[str, Mapping[str, str]] = {
     "minilm": {
         "model.safetensors": (
@@ -148,14 +149,8 @@ def load(name: str = "minilm", *, progress: Progress = silent) -> dict[str, byte
     """Return the files that an embedder runs on, checked; install them if need be."""
     contents = _contents(name)
     if contents is None:
-        install(name, progress=progress)
-        contents = _contents(name)
-    if contents is None:
-        msg = (
-            f"the model {name!r} in {model_folder(name)} changed while it was read; "
-            "try again"
-        )
-        raise ModelMissingError(msg)
+        folder = install(name, progress=progress)
+        contents = {file: (folder / file).read_bytes() for file in RUN_FILES}
     return contents
 
 
@@ -163,9 +158,7 @@ def _contents(name: str) -> dict[str, bytes] | None:
     folder = model_folder(name)
     try:
         digests = _manifest(folder)["files"]
-        contents = {
-            file: (folder / file).read_bytes() for file in (ENCODER, "tokenizer.json")
-        }
+        contents = {file: (folder / file).read_bytes() for file in RUN_FILES}
         sound = all(
             hashlib.sha256(content).hexdigest() == digests[file]
             for file, content in contents.items()
@@ -240,17 +233,19 @@ def _build(name: str, folder: Path, progress: Progress) -> None:
 
 
 def _publish(name: str, built: Path, scratch: Path) -> None:
-    """Put *built* in place; whoever comes second finds it there and leaves it."""
+    """Put *built* in place, unless another process has put a sound one there."""
     folder = model_folder(name)
-    if folder.exists() and not verify(name):
-        return
-    with suppress(FileNotFoundError):
-        folder.rename(scratch / "damaged")
-    try:
+    if verify(name):
+        with suppress(FileNotFoundError):
+            folder.rename(scratch / "damaged")
+    with suppress(OSError):
         built.rename(folder)
-    except OSError:
-        if verify(name):
-            raise
+    if problems := verify(name):
+        msg = (
+            f"the model {name!r} was built, but what is in {folder} is not sound: "
+            f"{'; '.join(problems)}; try again, and check the disk if it stays so"
+        )
+        raise ModelMissingError(msg)
 
 
 def _file_problem(path: Path, digest: str) -> str | None:

@@ -62,6 +62,17 @@ def test_an_empty_text_is_refused() -> None:
         MiniLmEmbedder().embed([""])
 
 
+def test_all_cores_that_the_process_may_use_are_used(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the system does not say which those are, all are."""
+    allowed = len(os.sched_getaffinity(0))
+    assert MiniLmEmbedder().threads == allowed
+
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert MiniLmEmbedder().threads == os.cpu_count()
+
+
 @pytest.mark.model
 def test_bytes_are_equal_in_every_process_and_for_every_number_of_threads() -> None:
     """Neither the process nor the parallelism shows in a vector."""

@@ -275,7 +275,7 @@ def test_retries_end(server: EmbeddingServer, build: Build) -> None:
     server.behaviours = [with_status(429)]
 
     with pytest.raises(EmbedderError, match="answered 429: 'busy'"):
-        build(retries=2).embed(["a"])
+        build(retries=2, api_key=None).embed(["a"])
 
     assert len(server.requests) == 3
 
