@@ -1,10 +1,7 @@
-"""The gate: is this question worth a search?"""
-
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+"""The gate: whether a question is worth a search at all."""
 
 from kept.decisions import Refusal
+from kept.presets.plan import GateRules
 from kept.signals import QueryTerms
 from kept.text.tokens import content_words, domain_tokens
 
@@ -16,30 +13,23 @@ RARE_SHARE = 0.1
 FEW_CHUNKS = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """Lets a question through that names something.
+def turned_away(rules: GateRules, question: str, terms: QueryTerms) -> Refusal | None:
+    """Return why *question* is not searched for, or None if it names something.
 
-    Enough content words, or one token that only a search can mean. With
-    *ask_knowledge_base*, fewer words will do if the knowledge base holds them
-    all and each of them is rare in it.
+    Enough content words do, or one token that only a search can mean. Where the
+    rules ask the knowledge base, fewer words will do if it holds them all and each
+    of them is rare in it.
     """
-
-    min_content_words: int = 3
-    ask_knowledge_base: bool = False
-
-    def __call__(self, question: str, terms: QueryTerms) -> Refusal | None:
-        """Return why *question* is not searched for, or None."""
-        words = content_words(question)
-        if len(words) >= self.min_content_words or domain_tokens(question):
-            return None
-        if words and self.ask_knowledge_base and _known_and_rare(terms):
-            return None
-        evidence: Mapping[str, Any] = {
-            "content_words": len(words),
-            "at_least": self.min_content_words,
-        }
-        return Refusal(reason="query_quality", message=GUIDANCE, evidence=evidence)
+    words = content_words(question)
+    if len(words) >= rules.min_content_words or domain_tokens(question):
+        return None
+    if words and rules.ask_knowledge_base and _known_and_rare(terms):
+        return None
+    return Refusal(
+        reason="query_quality",
+        message=GUIDANCE,
+        evidence={"content_words": len(words), "at_least": rules.min_content_words},
+    )
 
 
 def _known_and_rare(terms: QueryTerms) -> bool:

@@ -90,6 +90,18 @@ class Ingest:
                 most = min(2 * most, WINDOW_CHUNKS)
         yield from self._taken(window)
 
+    def apart(
+        self, draft: Draft, source: Source, evidence: Mapping[str, Any]
+    ) -> Receipt:
+        """Store a text as a document of its own, however near it is to another."""
+        new = drafted(draft, self.tenant, source.uri, self.cutting)
+        vectors = self._embedded([passage(new, i) for i in range(len(new.chunks))])
+        receipt = replace(_created(new, source, None), evidence=evidence)
+        if not self.intake.create(new, vectors, self.embedder.id, receipt, source):
+            msg = f"a document with this very text is here already: {new.id}"
+            raise InputError(msg)
+        return receipt
+
     def _prepared(self, item: Handed) -> "_Prepared | Receipt":
         """Read and cut one text, unless its source is unchanged or unreadable."""
         known = self.intake.source(item.source.uri)
@@ -227,35 +239,21 @@ class Ingest:
             vectors = self._embedded(
                 [passage(new, place) for place in range(len(new.chunks))]
             )
-        receipt = Receipt(
-            status="superseded" if item.before else "created",
-            source_uri=item.source.uri,
-            document_id=new.id,
-            supersedes=item.before,
-            chunks=len(new.chunks),
-            chars=len(new.text),
-            chars_left_out=new.chars_left_out,
-            evidence={"near_misses": list(verdict.near_misses)}
-            if verdict.near_misses
-            else {},
-        )
-        if self.intake.create(new, vectors, receipt, item.source, verdict.compared):
+        receipt = _created(new, item.source, item.before)
+        if verdict.near_misses:
+            evidence = {"near_misses": list(verdict.near_misses)}
+            receipt = replace(receipt, evidence=evidence)
+        if self.intake.create(
+            new, vectors, self.embedder.id, receipt, item.source, verdict.compared
+        ):
             return receipt
         return self._stored(item, Verdict(), None)
 
     def _repeated(self, item: _Prepared, document_id: str, live: bool) -> Receipt:  # noqa: FBT001
         """Reuse a document with the very same text, reviving it if it was retired."""
         if not live:
-            receipt = Receipt(
-                status="superseded" if item.before else "created",
-                source_uri=item.source.uri,
-                document_id=document_id,
-                supersedes=item.before,
-                chunks=len(item.new.chunks),
-                chars=len(item.new.text),
-                chars_left_out=item.new.chars_left_out,
-                evidence={"revived": True},
-            )
+            created = _created(item.new, item.source, item.before)
+            receipt = replace(created, evidence={"revived": True})
             self.intake.revive(document_id, receipt, item.source)
             return receipt
         match = Match(
@@ -279,13 +277,10 @@ class Ingest:
             chars=len(item.new.text),
             evidence=match.evidence,
         )
-        draft = asdict(replace(item.draft, text="")) | {
-            "type": item.new.type,
-            "title": item.new.title,
-            "sha256": item.new.sha256,
-            "text": item.new.text,
-        }
-        self.intake.reuse(match, draft, receipt, item.source, verdict.compared)
+        draft = asdict(replace(item.draft, text=""))
+        self.intake.reuse(
+            match, item.new, draft, receipt, item.source, verdict.compared
+        )
         return receipt
 
 
@@ -314,7 +309,7 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         chunks=tuple(
             NewChunk(
                 text=piece,
-                terms=tuple(analyse(_with_title(draft.title, piece), language or None)),
+                terms=tuple(analyse(titled(draft.title, piece), language or None)),
                 language=language,
                 token_len=count_tokens(piece),
                 tags=tuple(dict.fromkeys((*draft.tags, *tags))),
@@ -348,10 +343,11 @@ def _pieces(
 
 def passage(new: NewDocument, place: int) -> str:
     """Return what is embedded for a chunk: its text, under the document's title."""
-    return _with_title(new.title, new.chunks[place].text)
+    return titled(new.title, new.chunks[place].text)
 
 
-def _with_title(title: str, text: str) -> str:
+def titled(title: str, text: str) -> str:
+    """Return *text* under *title*, unless it holds it already."""
     return text if not title or title in text else f"{title}\n{text}"
 
 
@@ -368,6 +364,18 @@ def alias_id(tenant: str, new: NewDocument, uri: str) -> str:
 def _digest(kind: str, *parts: str) -> str:
     joined = "\0".join((kind, *parts)).encode("utf-8", "surrogatepass")
     return kind + hashlib.sha256(joined).hexdigest()[:23]
+
+
+def _created(new: NewDocument, source: Source, before: str | None) -> Receipt:
+    return Receipt(
+        status="superseded" if before else "created",
+        source_uri=source.uri,
+        document_id=new.id,
+        supersedes=before,
+        chunks=len(new.chunks),
+        chars=len(new.text),
+        chars_left_out=new.chars_left_out,
+    )
 
 
 def _unchanged(source: Source, document_id: str, alias: str | None) -> Receipt:

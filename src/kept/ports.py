@@ -81,11 +81,15 @@ class Intake(Protocol):
         self,
         new: NewDocument,
         vectors: Vectors,
+        embedder_id: str,
         receipt: Receipt,
         source: Source,
         compared: Iterable[Similarity] = (),
     ) -> bool:
-        """Store a document with its receipt; False if its text came in meanwhile."""
+        """Store a document with its receipt; False if its text came in meanwhile.
+
+        Vectors of another embedder than the store's are refused.
+        """
         ...
 
     def revive(self, document_id: str, receipt: Receipt, source: Source) -> None:
@@ -95,6 +99,7 @@ class Intake(Protocol):
     def reuse(
         self,
         match: Match,
+        new: NewDocument,
         draft: Mapping[str, Any],
         receipt: Receipt,
         source: Source,
@@ -132,6 +137,11 @@ class Shelf(Protocol):
     @property
     def state(self) -> str:
         """The fingerprint of what is on the shelf."""
+        ...
+
+    @property
+    def embedder(self) -> tuple[str, int] | None:
+        """The id and dimension of the embedder whose vectors are here, if any."""
         ...
 
     @property

@@ -2,16 +2,21 @@
 
 import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kept.calibration import Calibration
 from kept.decisions import Refusal, Selection
-from kept.errors import InputError
+from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
+from kept.gate import turned_away
 from kept.model import Query, Scalar
-from kept.ports import Embedder, Shelf, Store
+from kept.ports import Embedder, Leg, Shelf, Store
 from kept.presets.plan import Plan
+from kept.signals import QueryTerms
 
 LONGEST_QUESTION = 20_000
 NOTHING_RELEVANT = (
@@ -29,7 +34,7 @@ class Request:
     question: str
     tenant: str = "default"
     k: int | None = None
-    filters: Filters = Filters()
+    filters: Filters = field(default_factory=Filters)
     intent: str = "other"
     item: str | None = None
     pinned: frozenset[str] = frozenset()
@@ -65,7 +70,9 @@ class Found:
     selection: Selection
     refused: Refusal | None
     fingerprints: Fingerprints
-    timings: Mapping[str, float] = field(default_factory=dict, compare=False, hash=False)
+    timings: Mapping[str, float] = field(
+        default_factory=dict, compare=False, hash=False
+    )
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,8 @@ class Retriever:
         clock = _Clock()
         with self.store.shelf(request.tenant) as shelf:
             clock.lap("open")
+            if shelf.embedder is not None and shelf.embedder[0] != self.embedder.id:
+                raise EmbedderMismatchError(shelf.embedder[0], self.embedder.id)
             refused, selection = self._answer(shelf, request, clock)
             fingerprints = Fingerprints(
                 knowledge_base=shelf.state, configuration=self.configuration
@@ -101,20 +110,11 @@ class Retriever:
     ) -> tuple[Refusal | None, Selection]:
         terms = shelf.weigh(request.question)
         if self.plan.gate is not None:
-            refused = self.plan.gate(request.question, terms)
+            refused = turned_away(self.plan.gate, request.question, terms)
             if refused is not None:
                 return refused, Selection(())
-        depth = self.plan.depth
-        allowed = shelf.allowed(request.filters)
         clock.lap("gate")
-        keyword = _LEGS.submit(shelf.keyword_leg, terms, depth, allowed)
-        try:
-            [vector] = self.embedder.embed([request.question])
-            clock.lap("embed")
-            dense = shelf.dense_leg(vector, depth, allowed)
-        finally:
-            wait([keyword])
-        legs = {"dense": dense, "keyword": keyword.result()}
+        vector, legs = self._recalled(shelf, request, terms, clock)
         clock.lap("recall")
         candidates = shelf.candidates(vector, terms, legs, sorted(request.pinned))
         candidates = self.calibration(candidates)
@@ -124,6 +124,26 @@ class Retriever:
         if selection.candidates:
             return None, selection
         return nothing_relevant(selection), selection
+
+    def _recalled(
+        self, shelf: Shelf, request: Request, terms: QueryTerms, clock: "_Clock"
+    ) -> tuple[NDArray[np.float32], dict[str, Leg]]:
+        """Run the legs at once: keywords need no vector, so they need not wait."""
+        depth, legs = self.plan.depth, self.plan.legs
+        allowed = shelf.allowed(request.filters)
+        tasks: dict[str, Future[Leg]] = {}
+        if "keyword" in legs:
+            task = _LEGS.submit(shelf.keyword_leg, terms, depth, allowed)
+            tasks["keyword"] = task
+        found: dict[str, Leg] = {}
+        try:
+            [vector] = self.embedder.embed([request.question])
+            clock.lap("embed")
+            if "dense" in legs:
+                found["dense"] = shelf.dense_leg(vector, depth, allowed)
+        finally:
+            wait(tasks.values())
+        return vector, found | {name: task.result() for name, task in tasks.items()}
 
 
 def nothing_relevant(selection: Selection) -> Refusal:

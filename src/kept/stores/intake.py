@@ -14,6 +14,7 @@ from kept.receipts import Alias, KnownSource, NewDocument, Receipt, Similarity, 
 from kept.stores import reading, writing
 from kept.stores.connection import Database
 from kept.stores.indexes import TenantIndexes
+from kept.stores.meta import require_embedder
 from kept.stores.sql import each, every, first, only
 
 HEAD_CHARS = 48
@@ -126,6 +127,7 @@ class Intake:
         self,
         new: NewDocument,
         vectors: Vectors,
+        embedder_id: str,
         receipt: Receipt,
         source: Source,
         compared: Iterable[Similarity] = (),
@@ -133,6 +135,7 @@ class Intake:
         """Store a document with its receipt; False if its text came in meanwhile."""
         try:
             with self.database.writing() as connection:
+                require_embedder(connection, embedder_id)
                 tenant = writing.tenant_no(connection, self.tenant)
                 no = writing.create(connection, tenant, new, vectors)
                 self._settle(connection, tenant, source, no, None)
@@ -154,6 +157,7 @@ class Intake:
     def reuse(
         self,
         match: Match,
+        new: NewDocument,
         draft: Mapping[str, Any],
         receipt: Receipt,
         source: Source,
@@ -166,9 +170,8 @@ class Intake:
             connection.execute(
                 "INSERT OR REPLACE INTO aliases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,?)",
                 (
-                    *(receipt.alias_id, tenant, no, draft["type"], draft["title"]),
-                    *(source.uri, draft["sha256"], draft["text"]),
-                    writing.as_json({k: v for k, v in draft.items() if k != "text"}),
+                    *(receipt.alias_id, tenant, no, new.type, new.title),
+                    *(source.uri, new.sha256, new.text, writing.as_json(draft)),
                     *(match.rule, match.similarity, writing.as_json(match.evidence)),
                     writing.now(),
                 ),
@@ -243,14 +246,21 @@ class Intake:
             writing.note(connection, tenant, receipt)
             return receipt
 
-    def undo(self, alias_id: str) -> Alias:
-        """Withdraw an alias and return the text that it kept."""
+    def forget_alias(self, alias: Alias) -> Receipt:
+        """Withdraw an alias; the document that it repeats stays."""
+        receipt = Receipt(
+            status="deleted",
+            document_id=alias.canonical_id,
+            alias_id=alias.id,
+            source_uri=alias.source_uri,
+            evidence={"alias_forgotten": True},
+        )
         with self.database.writing() as connection:
             tenant = writing.tenant_no(connection, self.tenant)
-            alias = reading.alias_by_id(connection, tenant, alias_id)
-            _retire_alias(connection, alias_id)
-            connection.execute("DELETE FROM sources WHERE alias_id = ?", (alias_id,))
-            return alias
+            _retire_alias(connection, alias.id)
+            connection.execute("DELETE FROM sources WHERE alias_id = ?", (alias.id,))
+            writing.note(connection, tenant, receipt)
+        return receipt
 
     def _settle(
         self,

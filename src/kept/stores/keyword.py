@@ -5,9 +5,10 @@ removed and breaks ties by age. So it is only asked for proposals, best first, a
 the caller's exact score of each decides the order. The engine is asked for more
 until nothing it has not named can enter the answer:
 
-* a term's proposal is ``w · tf·(K1+1) / (tf + K1·(1 - B + B·l'/a'))`` where ``l'`` is
-  the length rounded down and ``a'`` the engine's average length. Its own idf cancels,
-  because each term is boosted by *its true weight / the engine's idf*;
+* a term's proposal is ``w · tf · (k1 + 1) / (tf + k1 · (1 - b + b · l'/a'))``, with
+  ``k1`` = 1.2 and ``b`` = 0.75, where ``l'`` is the length rounded down and
+  ``a'`` the engine's average length. Its own idf cancels, because each term is
+  boosted by *its true weight / the engine's idf*;
 * the exact one has the true ``l ≥ l'`` and the true average ``a``, so it is at most
   ``max(1, a/a')`` times the proposal;
 * what was not named was proposed no higher than the last that was.
@@ -27,10 +28,7 @@ import tantivy
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
-from kept.stores.rows import IndexTorn, Scored, best
-
-K1 = 1.2
-B = 0.75
+from kept.stores.rows import IndexTorn, Scored, best, unwritten
 
 ORD_BITS = 20
 
@@ -46,19 +44,8 @@ _PLACES = 9
 Exact = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
 
-def saturation(
-    frequency: NDArray[np.float64], length: NDArray[np.float64], average: float
-) -> NDArray[np.float64]:
-    """Return BM25's factor for a term that occurs *frequency* times in a chunk.
-
-    A chunk's score is the sum over the query's terms of weight times this.
-    """
-    norm = K1 * (1.0 - B + B * length / average)
-    return frequency * (K1 + 1.0) / (frequency + norm)
-
-
-def inverse_frequency(chunks: int, holding: int) -> float:
-    """Return the idf of a term that *holding* of *chunks* chunks contain."""
+def _idf(chunks: int, holding: int) -> float:
+    """Return what the engine takes for a term's rarity, removed chunks included."""
     return math.log(1.0 + (chunks - holding + 0.5) / (holding + 0.5))
 
 
@@ -109,11 +96,12 @@ class KeywordIndex:
 
         *added* gives each chunk's key and its terms, as often as they occur.
         """
+        documents = [_document(key, terms) for key, terms in added]
         writer = self._writing()
         for doc in removed_docs:
             writer.delete_documents_by_term("doc", doc)
-        for key, terms in added:
-            writer.add_document(_document(key, terms))
+        for document in documents:
+            writer.add_document(document)
         self._seq = seq
 
     def flush(self) -> None:
@@ -121,11 +109,15 @@ class KeywordIndex:
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
-        _mark(writer, self._seq)
-        writer.commit()
-        writer.wait_merging_threads()
-        self._index.reload()
-        self._refresh()
+        try:
+            _mark(writer, self._seq)
+            writer.commit()
+            writer.wait_merging_threads()
+        except (ValueError, OSError) as error:
+            raise unwritten(self._folder, error) from error
+        finally:
+            self._index.reload()
+            self._refresh()
 
     def reload(self) -> bool:
         """See what another process flushed; tell whether anything changed."""
@@ -153,8 +145,8 @@ class KeywordIndex:
         """Return the *limit* best chunks by exact score, ties by key.
 
         *terms* gives each query term's weight (its idf times its count in the query);
-        *exact* the sum of weight times `saturation` for each key asked. Chunks without
-        any of the terms are never returned.
+        *exact* the BM25 of each key asked, by the formula above with those weights.
+        Chunks without any of the terms are never returned.
         """
         self.flush()
         weights = {term: weight for term, weight in terms.items() if weight > 0.0}
@@ -218,7 +210,7 @@ class KeywordIndex:
         for term, weight in weights.items():
             spelled = _spelled(term)
             holding = self._searcher.doc_freq("terms", spelled)
-            boost = weight / inverse_frequency(self._chunks, holding)
+            boost = weight / _idf(self._chunks, holding)
             one = tantivy.Query.term_query(_SCHEMA, "terms", spelled, "freq")
             parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(one, boost)))
         return tantivy.Query.boolean_query(parts)
@@ -282,8 +274,9 @@ def _mark(writer: tantivy.IndexWriter, seq: int) -> None:
 
 
 def _document(key: int, terms: Sequence[str]) -> tantivy.Document:
-    text = " ".join(map(_spelled, terms))
-    if len(text.split()) != len(terms):
+    spelled = list(map(_spelled, terms))
+    text = " ".join(spelled)
+    if text.split() != spelled:
         msg = f"chunk {key} has an empty term or one with a space in it; split it first"
         raise ValueError(msg)
     document = tantivy.Document()

@@ -12,6 +12,7 @@ A folder holds ``manifest.json``, which names a generation, and its files:
 Compaction writes the next generation and then the manifest; nothing is overwritten.
 """
 
+import errno
 import json
 import os
 import struct
@@ -19,12 +20,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.errors import StoreCorruptError
+from kept.errors import StoreCorruptError, StoreError, StoreFullError
 
 FORMAT = 1
 
@@ -32,7 +33,6 @@ Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _HEADER = struct.Struct("<IqQIII")
 _CHECKED_FROM = 4
-_UNSORTED = 4096
 
 
 class IndexTorn(StoreCorruptError):  # noqa: N818 -- a state of a file, not a failure
@@ -47,89 +47,23 @@ class IndexTorn(StoreCorruptError):  # noqa: N818 -- a state of a file, not a fa
         self.problem = problem
 
 
+def unwritten(folder: Path, error: Exception) -> StoreError:
+    """Return what to raise when an index could not be written."""
+    full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(
+        error
+    )
+    kind, advice = (
+        (StoreFullError, "make room on the disk and try again")
+        if full
+        else (StoreError, "the change is in the store and is indexed when it can be")
+    )
+    return kind(f"the index in {folder} could not be written ({error}); {advice}")
+
+
 def best(keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int) -> Scored:
     """Return the *limit* best: highest score first, then lowest key."""
     order = np.lexsort((keys, -scores))[: max(0, limit)]
     return keys[order], scores[order]
-
-
-class KeyTable:
-    """Keys in order of arrival, which of them live, and the way back from a key.
-
-    ``keys[p]`` lives in the file at row ``rows[p]`` if ``alive[p]``.
-    """
-
-    def __init__(self) -> None:
-        self.keys: NDArray[np.int64] = np.empty(0, np.int64)
-        self.rows: NDArray[np.uint32] = np.empty(0, np.uint32)
-        self.alive: NDArray[np.bool_] = np.empty(0, np.bool_)
-        self.dead = 0
-        self._sort()
-
-    @classmethod
-    def of(cls, keys: NDArray[np.int64], rows: NDArray[np.integer]) -> Self:
-        """Return a table of *keys*, all alive, at *rows*."""
-        table = cls()
-        table.keys = np.asarray(keys, np.int64)
-        table.rows = rows.astype(np.uint32)
-        table.alive = np.ones(len(keys), np.bool_)
-        table._sort()
-        return table
-
-    def __len__(self) -> int:
-        return len(self.keys) - self.dead
-
-    def append(self, keys: NDArray[np.int64], first_row: int) -> None:
-        """Add *keys*, none of which lives here, at rows *first_row* onwards."""
-        before = len(self.keys)
-        fresh = np.arange(first_row, first_row + len(keys), dtype=np.uint32)
-        self.keys = np.concatenate([self.keys, keys])
-        self.rows = np.concatenate([self.rows, fresh])
-        self.alive = np.concatenate([self.alive, np.ones(len(keys), np.bool_)])
-        self._tail.update(
-            zip(keys.tolist(), range(before, len(self.keys)), strict=True)
-        )
-        if len(self._tail) > _UNSORTED:
-            self._sort()
-
-    def positions(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return each key's position, or -1 where it does not live here."""
-        found = np.full(len(keys), -1, np.int64)
-        if len(self._sorted):
-            place = np.searchsorted(self._sorted, keys)
-            place[place == len(self._sorted)] = 0
-            hit = self._sorted[place] == keys
-            found[hit] = self._places[place[hit]]
-        if self._tail:
-            tail = (self._tail.get(key, -1) for key in keys.tolist())
-            found = np.maximum(found, np.fromiter(tail, np.int64, len(keys)))
-        held = found >= 0
-        found[held] = np.where(self.alive[found[held]], found[held], -1)
-        return found
-
-    def remove(self, keys: NDArray[np.int64]) -> None:
-        """Mark those of *keys* that live here as dead."""
-        positions = np.unique(self.positions(keys))
-        positions = positions[positions >= 0]
-        self.alive[positions] = False
-        self.dead += len(positions)
-
-    def purge(self) -> None:
-        """Forget the dead; the living close up in order."""
-        if self.dead:
-            self.keys = self.keys[self.alive]
-            self.rows = self.rows[self.alive]
-            self.alive = np.ones(len(self.keys), np.bool_)
-            self.dead = 0
-            self._sort()
-
-    def _sort(self) -> None:
-        """Sort the living keys; later ones wait in a small table of their own."""
-        living = np.flatnonzero(self.alive).astype(np.uint32)
-        order = np.argsort(self.keys[living], kind="stable")
-        self._places = living[order]
-        self._sorted = self.keys[self._places]
-        self._tail: dict[int, int] = {}
 
 
 @dataclass(frozen=True)

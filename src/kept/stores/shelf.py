@@ -48,6 +48,7 @@ class Shelf:
     indexes: TenantIndexes
     tenant: int
     state: str
+    embedder: tuple[str, int] | None
     chunks: int
     total_length: int
     documents: dict[int, Document]

@@ -1,13 +1,14 @@
 """The embedded store: a folder with SQLite as the truth and indexes beside it."""
 
 import hashlib
-import secrets
+import json
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -24,6 +25,8 @@ from kept.stores import reading, writing
 from kept.stores.connection import Database
 from kept.stores.indexes import TenantIndexes
 from kept.stores.intake import Intake
+from kept.stores.meta import embedder_in, epoch_of, set_embedder
+from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
 from kept.stores.sql import every, first
 
@@ -68,19 +71,23 @@ class SqliteStore:
     def embedder(self) -> tuple[str, int] | None:
         """Return the id and dimension of the embedder, if there are vectors yet."""
         with self.database.reading() as connection:
-            return _embedder(connection)
+            return embedder_in(connection)
 
     def claim(self, embedder_id: str, dimension: int) -> None:
         """Make this the store's embedder, or refuse if it has another one."""
         found = self.embedder()
         if found is None:
             with self.database.writing() as connection:
-                found = _embedder(connection)
+                found = embedder_in(connection)
                 if found is None:
-                    _set_embedder(connection, embedder_id, dimension)
+                    set_embedder(connection, embedder_id, dimension)
                     return
         if found != (embedder_id, dimension):
             raise EmbedderMismatchError(found[0], embedder_id)
+
+    def reembedding(self, embedder_id: str, dimension: int) -> Reembedding:
+        """Return the way from this store's embedder to another."""
+        return Reembedding(self.database, embedder_id, dimension)
 
     # -- the query side
 
@@ -104,7 +111,8 @@ class SqliteStore:
                             connection=connection,
                             indexes=indexes,
                             tenant=no,
-                            state=_fingerprint(state, _embedder(connection)),
+                            state=_fingerprint(state, embedder_in(connection)),
+                            embedder=embedder_in(connection),
                             chunks=chunks,
                             total_length=terms,
                             documents=self._documents_at(no, seq),
@@ -117,7 +125,7 @@ class SqliteStore:
 
     def indexes(self, connection: apsw.Connection, tenant: int) -> TenantIndexes:
         """Return a tenant's indexes, closing those that were idle longest."""
-        epoch, dimension = _epoch(connection)
+        epoch, dimension = epoch_of(connection)
         with self._lock:
             indexes = self._indexes.get((tenant, epoch))
             if indexes is None:
@@ -185,6 +193,26 @@ class SqliteStore:
         with self._tenant(tenant) as (connection, no):
             return reading.aliases(connection, no)
 
+    def alias(self, tenant: str, alias_id: str) -> Alias:
+        """Return one alias with its text."""
+        with self._tenant(tenant) as (connection, no):
+            return reading.alias_by_id(connection, no, alias_id)
+
+    def overrides(self, tenant: str) -> dict[str, Any]:
+        """Return the settings that a tenant has of its own."""
+        with self._tenant(tenant) as (connection, no):
+            row = first(connection, "SELECT overrides FROM tenants WHERE no = ?", (no,))
+            return dict(json.loads(row[0])) if row else {}
+
+    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
+        """Give a tenant settings of its own, in place of those it had."""
+        with self.database.writing() as connection:
+            no = writing.tenant_no(connection, tenant)
+            connection.execute(
+                "UPDATE tenants SET overrides = ? WHERE no = ?",
+                (writing.as_json(overrides), no),
+            )
+
     def source(self, tenant: str, uri: str) -> KnownSource | None:
         """Return what is remembered of a source."""
         with self._tenant(tenant) as (connection, no):
@@ -227,36 +255,6 @@ def _make(folder: Path) -> None:
     except OSError as error:
         msg = f"{folder} cannot be made ({error.strerror}); choose another --store"
         raise StoreError(msg) from error
-
-
-def _embedder(connection: apsw.Connection) -> tuple[str, int] | None:
-    meta = _meta(connection)
-    if "embedder" not in meta:
-        return None
-    return meta["embedder"], int(meta["dimension"])
-
-
-def _meta(connection: apsw.Connection) -> dict[str, str]:
-    return dict(every(connection, "SELECT key, value FROM meta"))
-
-
-def _set_embedder(
-    connection: apsw.Connection, embedder_id: str, dimension: int
-) -> None:
-    """Name the embedder and begin a new set of indexes."""
-    connection.executemany(
-        "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-        [
-            ("embedder", embedder_id),
-            ("dimension", str(dimension)),
-            ("epoch", secrets.token_hex(6)),
-        ],
-    )
-
-
-def _epoch(connection: apsw.Connection) -> tuple[str, int]:
-    meta = _meta(connection)
-    return meta.get("epoch", "empty"), int(meta.get("dimension", 1))
 
 
 def _fingerprint(state: bytes, embedder: tuple[str, int] | None) -> str:

@@ -193,24 +193,29 @@ def _log_change(
     )
     seq = connection.last_insert_rowid()
     (state,) = only(connection, "SELECT state FROM tenants WHERE no = ?", (tenant,))
-    total = int.from_bytes(state, "big") + sign * _digest(connection, document)
+    total = int.from_bytes(state, "big") + sign * digest(connection, document)
     connection.execute(
         "UPDATE tenants SET seq = ?, chunks = chunks + ?, terms = terms + ?,"
         " state = ? WHERE no = ?",
         (
             *(seq, sign * chunks, sign * length),
-            *((total % _MODULUS).to_bytes(_STATE_BYTES, "big"), tenant),
+            *(as_state(total), tenant),
         ),
     )
 
 
-def _digest(connection: apsw.Connection, document: int) -> int:
+def as_state(total: int) -> bytes:
+    """Return the sum of documents' digests as a tenant's state."""
+    return (total % _MODULUS).to_bytes(_STATE_BYTES, "big")
+
+
+def digest(connection: apsw.Connection, document: int) -> int:
     """Return a number for everything of a document that an answer can show.
 
     A tenant's state is the sum of these, so it does not depend on the order in
     which the documents came.
     """
-    digest = hashlib.sha256()
+    found = hashlib.sha256()
     for sql in (
         "SELECT id, type, title, source_uri, sha256, authority, confidence,"
         " time_horizon, metadata, chunk_count FROM documents WHERE no = ?",
@@ -218,8 +223,8 @@ def _digest(connection: apsw.Connection, document: int) -> int:
         " FROM chunks WHERE document_no = ? ORDER BY ord",
     ):
         for row in every(connection, sql, (document,)):
-            digest.update(as_json(row).encode(errors="surrogatepass"))
-    return int.from_bytes(digest.digest(), "big")
+            found.update(as_json(row).encode(errors="surrogatepass"))
+    return int.from_bytes(found.digest(), "big")
 
 
 def remove(connection: apsw.Connection, tenant: int, document: int) -> None:

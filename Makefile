@@ -1,0 +1,53 @@
+# Two commands on a fresh machine with Python 3.11+ and make:
+#   make demo   runs the main job offline on the embedded default
+#   make test   runs all tests, installing whatever they need
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DEMO_STORE := $(VENV)/demo-knowledge-base
+
+.PHONY: demo test check format bench serve docs clean
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Kept needs Python 3.11 or newer; set PYTHON=python3.12, say"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing Kept and what it needs into $(VENV) …"
+	@$(PIP) install --upgrade "pip>=24.1"
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.developing: $(VENV)/.installed
+	@echo "installing what the tests need …"
+	@$(PIP) install --constraint constraints.txt --group dev
+	@touch $@
+
+demo: $(VENV)/.installed
+	@$(BIN)/kept demo --store $(DEMO_STORE)
+
+test: $(VENV)/.developing
+	@$(BIN)/kept models install
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/.developing
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.developing
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.developing
+	@$(BIN)/kept models install
+	@$(BIN)/python benchmarks/run.py
+
+serve: $(VENV)/.installed
+	@$(BIN)/kept serve
+
+docs: $(VENV)/.developing
+	@$(BIN)/python docs/generate.py
+
+clean:
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

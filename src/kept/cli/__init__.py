@@ -1,0 +1,5 @@
+"""The command line: parse, one call, render."""
+
+from kept.cli.main import main
+
+__all__ = ["main"]

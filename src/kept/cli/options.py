@@ -1,0 +1,85 @@
+"""Options that commands share, and what they open."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kept.errors import InputError
+from kept.knowledge_base import KnowledgeBase
+from kept.settings import Settings
+from kept.stores.sqlite import FILE
+from kept.wiring import Progress
+
+Store = Annotated[
+    Path | None,
+    typer.Option(
+        "--store", help="Folder of the knowledge base.", show_default="./.kept"
+    ),
+]
+Tenant = Annotated[
+    str | None,
+    typer.Option("--tenant", help="Whose knowledge base.", show_default="default"),
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option("--preset", help="How passages are chosen.", show_default="default"),
+]
+Embedder = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        help="What turns text into vectors: minilm, hash or openai.",
+        show_default="minilm",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def settings_of(**given: Any) -> Settings:  # noqa: ANN401 -- checked by the settings
+    """Return the settings, what was *given* on the command line before all else."""
+    return Settings.of(
+        {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in given.items()
+            if value is not None
+        }
+    )
+
+
+@contextmanager
+def opened(settings: Settings, *, make: bool = False) -> Iterator[KnowledgeBase]:
+    """Open a knowledge base for one command; only *make* makes a missing one.
+
+    A folder that cannot be written to is opened to be read.
+    """
+    folder = Path(settings.store).expanduser()
+    exists = (folder / FILE).exists()
+    if not make and not exists:
+        msg = (
+            f"there is no knowledge base in {folder}; "
+            f"'kept ingest PATH --store {folder}' makes one"
+        )
+        raise InputError(msg)
+    writable = make or os.access(folder, os.W_OK)
+    base = KnowledgeBase(settings, writable=writable, progress=told_on_stderr())
+    try:
+        yield base
+    finally:
+        base.close()
+
+
+def told_on_stderr() -> Progress:
+    """Return a progress callback that tells what is being fetched, once a step."""
+    told: set[str] = set()
+
+    def tell(step: str, done: int, total: int) -> None:
+        if step not in told:
+            told.add(step)
+            sys.stderr.write(f"kept: {step}\n")
+
+    return tell

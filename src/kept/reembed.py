@@ -1,0 +1,31 @@
+"""Re-embedding a live store: resumable, readable throughout, swapped at the end."""
+
+from collections.abc import Callable
+
+from kept.ingest import titled
+from kept.ports import Embedder
+from kept.stores.reembedding import Reembedding
+
+BATCH = 64
+
+
+def reembed(
+    work: Reembedding, embedder: Embedder, told: Callable[[int, int], None]
+) -> int:
+    """Give every chunk a vector of *embedder*, and return how many were made.
+
+    What was made before an interruption is kept. Documents that come in meanwhile
+    are caught up before the swap.
+    """
+    work.begin()
+    made = 0
+    told(*work.progress())
+    while True:
+        rows = work.missing(BATCH)
+        if rows:
+            passages = [titled(title, text) for _, title, text in rows]
+            work.add([number for number, _, _ in rows], embedder.embed(passages))
+            made += len(rows)
+            told(*work.progress())
+        elif work.swap():
+            return made

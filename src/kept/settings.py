@@ -1,0 +1,89 @@
+"""Settings: one page of them, read once."""
+
+from typing import Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+from kept.presets.configuration import PresetSettings
+
+
+class Settings(PresetSettings):
+    """Where the knowledge base is, and how documents come into it."""
+
+    model_config = SettingsConfigDict(env_prefix="KEPT_")
+
+    store: str = Field(
+        default="./.kept", description="Folder of the knowledge base; made if missing"
+    )
+    tenant: str = Field(
+        default="default",
+        min_length=1,
+        max_length=200,
+        description="Whose knowledge base; tenants share nothing",
+    )
+    preset: str = Field(
+        default="default", description="How passages are chosen: see the presets"
+    )
+    embedder: Literal["minilm", "hash", "openai"] = Field(
+        default="minilm", description="What turns text into vectors"
+    )
+    embedder_url: str | None = Field(
+        default=None,
+        description="Base URL of an OpenAI-compatible service, for embedder openai",
+    )
+    embedder_model: str | None = Field(
+        default=None, description="Model that the service is asked for"
+    )
+    embedder_api_key: SecretStr | None = Field(
+        default=None, description="Key for the service; never logged"
+    )
+    embedder_timeout_seconds: float = Field(
+        default=60.0, ge=0.1, le=3600.0, description="How long the service may take"
+    )
+    chunk_chars: int = Field(
+        default=800, ge=50, le=100_000, description="About how long a chunk gets"
+    )
+    max_chunks: int = Field(
+        default=200,
+        ge=0,
+        le=1_000_000,
+        description="Chunks of a document at most; the ledger says what was left out "
+        "(0 lifts the cap)",
+    )
+    near_duplicate_threshold: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=1.0,
+        description="Cosine of openings from which documents may be near duplicates "
+        "(none: the embedder's own; 1.0 switches near-duplicate reuse off)",
+    )
+    near_duplicate_mean_of: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="Also compare the mean of this many first chunks (0: never)",
+    )
+    near_duplicate_normalised: bool = Field(
+        default=False,
+        description="Also compare texts without case and punctuation",
+    )
+    near_duplicate_numbers: bool = Field(
+        default=True,
+        description="Keep documents apart when each has a number that the other lacks",
+    )
+    url_hosts: tuple[str, ...] = Field(
+        default=(),
+        description='Hosts that may be fetched from, as JSON: ["docs.example.org"]',
+    )
+    url_max_bytes: int = Field(
+        default=50_000_000, ge=1, description="How large a fetched page may be"
+    )
+    url_timeout_seconds: float = Field(
+        default=30.0, ge=0.1, le=600.0, description="How long a fetch may take"
+    )
+    record_queries: Literal["off", "fingerprints", "text"] = Field(
+        default="fingerprints",
+        description="What is kept of each query for replay: nothing, fingerprints "
+        "only, or the question as well",
+    )

@@ -1,0 +1,257 @@
+"""The doctor: holds every index and every statistic against the truth."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import apsw
+import numpy as np
+
+from kept.errors import StoreCorruptError
+from kept.stores import writing
+from kept.stores.indexes import TenantIndexes
+from kept.stores.meta import embedder_in
+from kept.stores.sql import each, every, only
+from kept.stores.sqlite import SqliteStore
+from kept.stores.terms import unpacked_keys
+
+BATCH = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that does not fit, and whether it was put right."""
+
+    what: str
+    where: str
+    detail: str
+    repaired: bool = False
+
+
+def examine(store: SqliteStore, *, repair: bool) -> list[Finding]:
+    """Return everything in a store that does not fit, put right if *repair*."""
+    findings: list[Finding] = []
+    with store.database.reading() as connection:
+        _check_file(connection, store)
+        tenants = every(connection, "SELECT no, name FROM tenants ORDER BY no")
+        findings += _orphans(connection)
+    for no, name in tenants:
+        findings += _statistics(store, no, name, repair=repair)
+        findings += _indexes(store, no, name, repair=repair)
+    return findings
+
+
+def rebuild(store: SqliteStore) -> int:
+    """Throw every index away and build it anew; return how many tenants."""
+    with store.database.reading() as connection:
+        tenants = every(connection, "SELECT no, name FROM tenants ORDER BY no")
+        for no, _ in tenants:
+            store.indexes(connection, no).rebuild()
+    for _, name in tenants:
+        with store.shelf(name):
+            continue
+    return len(tenants)
+
+
+def _check_file(connection: apsw.Connection, store: SqliteStore) -> None:
+    problems = [row[0] for row in every(connection, "PRAGMA integrity_check(5)")]
+    if problems != ["ok"]:
+        msg = (
+            f"{store.database.path} is damaged: {'; '.join(problems)}; "
+            "restore it from a backup, it is the only copy of the documents"
+        )
+        raise StoreCorruptError(msg)
+
+
+def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
+    """Yield rows that hang on nothing, or lack what hangs on them."""
+    for what, sql in (
+        (
+            "chunks without a document",
+            "SELECT COUNT(*) FROM chunks c WHERE NOT EXISTS"
+            " (SELECT 1 FROM documents d WHERE d.no = c.document_no)",
+        ),
+        (
+            "chunks without a vector",
+            "SELECT COUNT(*) FROM chunks c WHERE NOT EXISTS"
+            " (SELECT 1 FROM vectors v WHERE v.no = c.no)",
+        ),
+        (
+            "vectors without a chunk",
+            "SELECT COUNT(*) FROM vectors v WHERE NOT EXISTS"
+            " (SELECT 1 FROM chunks c WHERE c.no = v.no)",
+        ),
+        (
+            "documents with a wrong number of chunks",
+            "SELECT COUNT(*) FROM documents d WHERE chunk_count !="
+            " (SELECT COUNT(*) FROM chunks c WHERE c.document_no = d.no)",
+        ),
+        (
+            "vectors of another length",
+            "SELECT COUNT(*) FROM vectors WHERE length(data) != 4 *"
+            " (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'dimension')",
+        ),
+    ):
+        (count,) = only(connection, sql)
+        if count:
+            yield Finding(what=what, where="kept.sqlite", detail=f"{count} rows")
+
+
+def _statistics(
+    store: SqliteStore, tenant: int, name: str, *, repair: bool
+) -> Iterator[Finding]:
+    """Count words, chunks and languages again, and compare."""
+    with store.database.reading() as connection:
+        differing = _differences(connection, tenant)
+    if not differing:
+        return
+    if repair:
+        with store.database.writing() as connection:
+            _recount(connection, tenant)
+    for what in differing:
+        yield Finding(
+            what="statistics",
+            where=name,
+            detail=f"{what} differ from the chunks",
+            repaired=repair,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    terms: Counter[int]
+    languages: Counter[str]
+    tags: set[tuple[str, int]]
+    chunks: int
+    length: int
+    state: bytes
+
+
+def _counted(connection: apsw.Connection, tenant: int) -> _Counts:
+    terms: Counter[int] = Counter()
+    languages: Counter[str] = Counter()
+    tags: set[tuple[str, int]] = set()
+    chunks = length = state = 0
+    live = "SELECT no FROM documents WHERE tenant_no = ? AND live ORDER BY no"
+    for (document,) in every(connection, live, (tenant,)):
+        state += writing.digest(connection, document)
+        for no, blob, size, language, tagged in every(
+            connection,
+            "SELECT no, terms, length, language, tags FROM chunks"
+            " WHERE document_no = ?",
+            (document,),
+        ):
+            terms.update(unpacked_keys(blob))
+            languages[language] += 1
+            tags.update((tag, no) for tag in json.loads(tagged))
+            chunks += 1
+            length += size
+    return _Counts(terms, languages, tags, chunks, length, writing.as_state(state))
+
+
+def _differences(connection: apsw.Connection, tenant: int) -> list[str]:
+    counted = _counted(connection, tenant)
+    chunks, length, state = only(
+        connection, "SELECT chunks, terms, state FROM tenants WHERE no = ?", (tenant,)
+    )
+
+    def stored(sql: str) -> list[tuple[object, ...]]:
+        return every(connection, sql, (tenant,))
+
+    pairs = (
+        ("chunk counts", chunks, counted.chunks),
+        ("lengths", length, counted.length),
+        ("fingerprints", bytes(state), counted.state),
+        (
+            "word counts",
+            stored("SELECT key, df FROM terms WHERE tenant_no = ? ORDER BY key"),
+            sorted(counted.terms.items()),
+        ),
+        (
+            "languages",
+            stored(
+                "SELECT language, chunks FROM languages WHERE tenant_no = ?"
+                " ORDER BY language"
+            ),
+            sorted(counted.languages.items()),
+        ),
+        (
+            "tags",
+            stored("SELECT tag, no FROM chunk_tags WHERE tenant_no = ? ORDER BY 1, 2"),
+            sorted(counted.tags),
+        ),
+    )
+    return [name for name, found, expected in pairs if found != expected]
+
+
+def _recount(connection: apsw.Connection, tenant: int) -> None:
+    counted = _counted(connection, tenant)
+    for table in ("terms", "languages", "chunk_tags"):
+        connection.execute(
+            f"DELETE FROM {table} WHERE tenant_no = ?",  # noqa: S608 -- ours
+            (tenant,),
+        )
+    for sql, rows in (
+        ("INSERT INTO terms VALUES (?, ?, ?)", sorted(counted.terms.items())),
+        ("INSERT INTO languages VALUES (?, ?, ?)", sorted(counted.languages.items())),
+        ("INSERT INTO chunk_tags VALUES (?, ?, ?)", sorted(counted.tags)),
+    ):
+        connection.executemany(sql, [(tenant, *row) for row in rows])
+    connection.execute(
+        "UPDATE tenants SET chunks = ?, terms = ?, state = ? WHERE no = ?",
+        (counted.chunks, counted.length, counted.state, tenant),
+    )
+
+
+def _indexes(
+    store: SqliteStore, tenant: int, name: str, *, repair: bool
+) -> Iterator[Finding]:
+    """Compare what the indexes hold with what they should."""
+    with store.shelf(name) as shelf:
+        if embedder_in(shelf.connection) is None:
+            return
+        wrong = list(_index_differences(shelf.connection, shelf.indexes, tenant))
+        indexes = shelf.indexes
+    if wrong and repair:
+        indexes.rebuild()
+        with store.shelf(name):
+            pass
+    for what, detail in wrong:
+        yield Finding(what=what, where=name, detail=detail, repaired=repair)
+
+
+def _index_differences(
+    connection: apsw.Connection, indexes: TenantIndexes, tenant: int
+) -> Iterator[tuple[str, str]]:
+    truth = np.array(
+        [
+            row[0]
+            for row in every(
+                connection,
+                "SELECT c.no FROM documents d JOIN chunks c ON c.document_no = d.no"
+                " WHERE d.tenant_no = ? AND d.live ORDER BY c.no",
+                (tenant,),
+            )
+        ],
+        dtype=np.int64,
+    )
+    for kind, keys in (
+        ("dense index", indexes.dense.keys()),
+        ("keyword index", indexes.keyword.keys()),
+    ):
+        lacking, extra = np.setdiff1d(truth, keys), np.setdiff1d(keys, truth)
+        if len(lacking) or len(extra) or len(keys) != len(truth):
+            yield kind, f"{len(lacking)} chunks missing, {len(extra)} too many"
+            return
+    for start in range(0, len(truth), BATCH):
+        part = truth[start : start + BATCH]
+        rows = each(
+            connection,
+            "SELECT data FROM vectors WHERE no = ?",
+            [(key,) for key in part.tolist()],
+        )
+        stored = np.frombuffer(b"".join(row[0] for row in rows), np.float32)
+        if not np.array_equal(stored, indexes.dense.vectors(part).ravel()):
+            yield "dense index", "vectors differ from the truth"
+            return

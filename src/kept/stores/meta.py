@@ -1,0 +1,46 @@
+"""What a store knows of itself: its embedder, and which indexes belong to it."""
+
+import secrets
+
+import apsw
+
+from kept.errors import EmbedderMismatchError
+from kept.stores.sql import every
+
+
+def meta_of(connection: apsw.Connection) -> dict[str, str]:
+    """Return everything the store knows of itself."""
+    return dict(every(connection, "SELECT key, value FROM meta"))
+
+
+def embedder_in(connection: apsw.Connection) -> tuple[str, int] | None:
+    """Return the id and dimension of the embedder, if there is one yet."""
+    meta = meta_of(connection)
+    if "embedder" not in meta:
+        return None
+    return meta["embedder"], int(meta["dimension"])
+
+
+def set_embedder(connection: apsw.Connection, embedder_id: str, dimension: int) -> None:
+    """Name the embedder, and begin a new set of indexes."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO meta VALUES (?, ?)",
+        [
+            ("embedder", embedder_id),
+            ("dimension", str(dimension)),
+            ("epoch", secrets.token_hex(6)),
+        ],
+    )
+
+
+def require_embedder(connection: apsw.Connection, embedder_id: str) -> None:
+    """Refuse vectors of another embedder than the store's."""
+    found = embedder_in(connection)
+    if found is None or found[0] != embedder_id:
+        raise EmbedderMismatchError(found[0] if found else "none", embedder_id)
+
+
+def epoch_of(connection: apsw.Connection) -> tuple[str, int]:
+    """Return which set of indexes is the current one, and its dimension."""
+    meta = meta_of(connection)
+    return meta.get("epoch", "empty"), int(meta.get("dimension", 1))

@@ -1,0 +1,84 @@
+"""Re-embedding: new vectors grow beside the old ones, and replace them at once."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+
+from kept.ports import Vectors
+from kept.stores.connection import Database
+from kept.stores.meta import meta_of, set_embedder
+from kept.stores.sql import every, only
+
+_MISSING = (
+    "FROM chunks c JOIN documents d ON d.no = c.document_no"
+    " WHERE NOT EXISTS (SELECT 1 FROM vectors_next v WHERE v.no = c.no)"
+)
+
+
+class Reembedding:
+    """The way from one embedder to another; it can stop and go on at any point."""
+
+    def __init__(self, database: Database, embedder_id: str, dimension: int) -> None:
+        self.database = database
+        self.embedder_id = embedder_id
+        self.dimension = dimension
+
+    def begin(self) -> None:
+        """Make room for the new vectors, keeping those of an earlier start."""
+        with self.database.writing() as connection:
+            target = f"{self.embedder_id} {self.dimension}"
+            if meta_of(connection).get("reembedding") != target:
+                connection.execute("DROP TABLE IF EXISTS vectors_next")
+                connection.execute(
+                    "CREATE TABLE vectors_next"
+                    " (no INTEGER PRIMARY KEY, data BLOB NOT NULL)"
+                )
+                connection.execute(
+                    "INSERT OR REPLACE INTO meta VALUES ('reembedding', ?)", (target,)
+                )
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many chunks are done, of how many."""
+        with self.database.reading() as connection:
+            (total,) = only(connection, "SELECT COUNT(*) FROM chunks")
+            (done,) = only(connection, "SELECT COUNT(*) FROM vectors_next")
+            return done, total
+
+    def missing(self, limit: int) -> list[tuple[int, str, str]]:
+        """Return chunks that have no new vector yet: number, title and text."""
+        with self.database.reading() as connection:
+            rows: list[Any] = every(
+                connection,
+                f"SELECT c.no, d.title, c.text {_MISSING} LIMIT ?",  # noqa: S608 -- ours
+                (limit,),
+            )
+            return rows
+
+    def add(self, numbers: Sequence[int], vectors: Vectors) -> None:
+        """Keep new vectors, unless their chunk was deleted meanwhile."""
+        with self.database.writing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO vectors_next SELECT ?1, ?2"
+                " WHERE EXISTS (SELECT 1 FROM chunks WHERE no = ?1)",
+                [
+                    (number, vector.tobytes())
+                    for number, vector in zip(numbers, vectors, strict=True)
+                ],
+            )
+
+    def swap(self) -> bool:
+        """Put the new vectors in place of the old; False if some are missing yet."""
+        with self.database.writing() as connection:
+            if _missing(connection):
+                return False
+            connection.execute("DROP TABLE vectors")
+            connection.execute("ALTER TABLE vectors_next RENAME TO vectors")
+            connection.execute("DELETE FROM meta WHERE key = 'reembedding'")
+            set_embedder(connection, self.embedder_id, self.dimension)
+            return True
+
+
+def _missing(connection: apsw.Connection) -> int:
+    (count,) = only(connection, f"SELECT COUNT(*) {_MISSING}")  # noqa: S608 -- ours
+    return int(count)
