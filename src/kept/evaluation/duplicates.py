@@ -86,13 +86,7 @@ def evaluate_duplicates(
         pairs=len(pairs),
         duplicates=sum(truths),
         rules=tuple(
-            _rule(
-                name,
-                [rule(pair.first, pair.second) for pair in pairs],
-                truths,
-                levels,
-                how,
-            )
+            _rule(name, [rule(p.first, p.second) for p in pairs], truths, levels, how)
             for name, rule in rules.items()
         ),
     )

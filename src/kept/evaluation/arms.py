@@ -1,0 +1,260 @@
+"""Arms: a fixture's questions with retrieval on, with an oracle, and closed book.
+
+Exit codes of a fixture run: 0 passed, 20 below acceptance, 21 the document did not
+get in as it should (phase 0), 22 there was nothing to ask.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from kept.decisions import Reason, Selection, Verdict
+from kept.evaluation.fixture import Fixture, FixtureQuestion, made_questions
+from kept.evaluation.grader import (
+    Faithfulness,
+    Grade,
+    content_words,
+    faithfulness,
+    grade,
+)
+
+NEARLY_ALL = 0.6
+HITS_AT = 3
+
+
+class FixtureVerdict(StrEnum):
+    """How a fixture ended."""
+
+    PASSED = "passed"
+    BELOW_ACCEPTANCE = "below_acceptance"
+    NOT_INGESTED = "not_ingested"
+    NOTHING_TO_ASK = "nothing_to_ask"
+
+    @property
+    def exit_code(self) -> int:
+        """What the command line returns for it."""
+        return {"passed": 0, "below_acceptance": 20, "not_ingested": 21}.get(self, 22)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseZero:
+    """What ingestion made of the document."""
+
+    chunks: int
+    embedded: int
+    duplicate: bool = False
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Name what is wrong before any question is asked."""
+        found = []
+        if self.duplicate:
+            found.append("duplicate_detected")
+        if not self.chunks:
+            found.append("no_chunks")
+        if self.embedded != self.chunks:
+            found.append("embedded_differs_from_chunks")
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixturePassage:
+    """A chunk that a question can be answered from."""
+
+    chunk_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixtureSystem:
+    """The system under test, as callables.
+
+    *search* runs the real query path in the crowded corpus, *oracle* returns the
+    document's own nearest chunks, *answer* writes an answer from passages (none
+    for the closed book); without *answer* only retrieval is judged.
+    """
+
+    ingested: PhaseZero
+    chunks: tuple[FixturePassage, ...]
+    search: Callable[[str], Selection]
+    oracle: Callable[[str], Sequence[FixturePassage]]
+    answer: Callable[[str, Sequence[FixturePassage]], str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Miss:
+    """Why no target was among the first k: the record's own reason.
+
+    *kind* is ``not_recalled``, ``dropped``, ``trimmed`` or ``ranked_low``.
+    """
+
+    kind: str
+    stage: str = ""
+    reason: str = ""
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmAnswer:
+    """What one arm answered, its grade and how far its passages bear it out."""
+
+    text: str
+    grade: Grade
+    faithfulness: Faithfulness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionOutcome:
+    """One question under every arm; *rank*, of the first target, counts from 0."""
+
+    question: FixtureQuestion
+    rank: int | None
+    miss: Miss | None
+    retrieval_on: ArmAnswer | None = None
+    oracle: ArmAnswer | None = None
+    closed_book: ArmAnswer | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixtureReport:
+    """All questions of a fixture, their shares and the verdict.
+
+    *shares* holds hits, retrieval_on, oracle, closed_book and faithfulness, each
+    None where it was not run; *failed* names those below acceptance.
+    """
+
+    name: str
+    ingested: PhaseZero
+    outcomes: tuple[QuestionOutcome, ...]
+    shares: dict[str, Fraction | None]
+    failed: tuple[str, ...]
+    verdict: FixtureVerdict
+
+
+def run_fixture(
+    fixture: Fixture, system: FixtureSystem, *, k: int = HITS_AT
+) -> FixtureReport:
+    """Ask the fixture's questions in every arm and judge the whole."""
+    questions = fixture.questions or made_questions([c.text for c in system.chunks])
+    ready = not system.ingested.problems
+    outcomes = tuple(_outcome(q, system, k) for q in questions) if ready else ()
+    shares = _shares(outcomes)
+    failed = tuple(
+        name
+        for name in ("hits", "retrieval_on", "oracle", "faithfulness")
+        if (share := shares[name]) is not None
+        and share < getattr(fixture.acceptance, name)
+    )
+    return FixtureReport(
+        name=fixture.name,
+        ingested=system.ingested,
+        outcomes=outcomes,
+        shares=shares,
+        failed=failed,
+        verdict=_verdict(ready=ready, asked=bool(outcomes), failed=bool(failed)),
+    )
+
+
+def targets(question: FixtureQuestion, chunks: Sequence[FixturePassage]) -> set[str]:
+    """Find the chunks that hold a question's target.
+
+    The target's words decide, spaces aside; where a chunk border cuts it, the
+    chunk with most of it counts. Without a target, any chunk that would pass as
+    an answer does.
+    """
+    if not question.target:
+        return {c.chunk_id for c in chunks if grade(question.expected, c.text).passed}
+    wanted = _folded(question.target)
+    whole = {c.chunk_id for c in chunks if wanted in _folded(c.text)}
+    if whole or not chunks:
+        return whole
+    words = set(content_words(question.target))
+    share, _, chunk_id = max(
+        (len(words & set(content_words(c.text))) / len(words), -i, c.chunk_id)
+        for i, c in enumerate(chunks)
+    )
+    return {chunk_id} if share >= NEARLY_ALL else set()
+
+
+def miss_reason(selection: Selection, wanted: set[str]) -> Miss:
+    """Read from the record why none of the *wanted* chunks came through."""
+    if any(c.id in wanted for c in selection.candidates):
+        return Miss(kind="ranked_low")
+    gone = {c.id for c in selection.dropped} & wanted
+    for step in reversed(selection.trace):
+        for decision in step.decisions:
+            if decision.chunk_id in gone and decision.verdict is Verdict.DROPPED:
+                trimmed = decision.reason == Reason.BEYOND_TOP_K
+                return Miss(
+                    kind="trimmed" if trimmed else "dropped",
+                    stage=step.stage,
+                    reason=str(decision.reason),
+                    evidence=dict(decision.evidence),
+                )
+    return Miss(kind="not_recalled")
+
+
+def _outcome(
+    question: FixtureQuestion, system: FixtureSystem, k: int
+) -> QuestionOutcome:
+    selection = system.search(question.question)
+    wanted = targets(question, system.chunks)
+    places = [i for i, c in enumerate(selection.candidates) if c.id in wanted]
+    rank = places[0] if places else None
+    hit = rank is not None and rank < k
+    found = [
+        FixturePassage(chunk_id=c.id, text=c.chunk.text) for c in selection.candidates
+    ]
+    return QuestionOutcome(
+        question=question,
+        rank=rank,
+        miss=None if hit else miss_reason(selection, wanted),
+        retrieval_on=_answer(question, system, found),
+        oracle=_answer(question, system, system.oracle(question.question)),
+        closed_book=_answer(question, system, ()),
+    )
+
+
+def _answer(
+    question: FixtureQuestion, system: FixtureSystem, passages: Sequence[FixturePassage]
+) -> ArmAnswer | None:
+    if system.answer is None:
+        return None
+    text = system.answer(question.question, passages)
+    return ArmAnswer(
+        text=text,
+        grade=grade(question.expected, text),
+        faithfulness=faithfulness(text, [p.text for p in passages]),
+    )
+
+
+def _shares(outcomes: Sequence[QuestionOutcome]) -> dict[str, Fraction | None]:
+    def share(flags: Sequence[bool]) -> Fraction | None:
+        return Fraction(sum(flags), len(flags)) if flags else None
+
+    shares: dict[str, Fraction | None] = {"hits": share([not o.miss for o in outcomes])}
+    for arm in ("retrieval_on", "oracle", "closed_book"):
+        answers = [a for o in outcomes if (a := getattr(o, arm))]
+        shares[arm] = share([a.grade.passed for a in answers])
+    scores = [
+        Fraction(o.retrieval_on.faithfulness.score).limit_denominator(1000)
+        for o in outcomes
+        if o.retrieval_on
+    ]
+    shares["faithfulness"] = sum(scores, Fraction(0)) / len(scores) if scores else None
+    return shares
+
+
+def _verdict(*, ready: bool, asked: bool, failed: bool) -> FixtureVerdict:
+    if not ready:
+        return FixtureVerdict.NOT_INGESTED
+    if not asked:
+        return FixtureVerdict.NOTHING_TO_ASK
+    return FixtureVerdict.BELOW_ACCEPTANCE if failed else FixtureVerdict.PASSED
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"\s+", " ", text).strip().casefold()
