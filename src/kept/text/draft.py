@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import math
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
@@ -100,8 +101,9 @@ def _plain(name: str, value: object, source: str) -> object:
 
 def _shortened(value: object) -> str:
     """Show a value on one short line."""
-    shown = value if isinstance(value, int | float | bool) else str(value)[:80]
-    return repr(shown)
+    if isinstance(value, str | int | float | dt.date):
+        return repr(value)[:80]
+    return f"a {type(value).__name__}: {reprlib.repr(value)}"[:80]
 
 
 def _text(value: object) -> str:

@@ -1,7 +1,7 @@
 """Small talk: words that only greet or try, and what can only be searched for."""
 
 import re
-from functools import cache
+from collections.abc import Iterator
 
 _GREETINGS = """
     hey hi hello hiya howdy yo greetings welcome morning evening afternoon good bye
@@ -29,11 +29,13 @@ _SMALL_TALK = """
 GREETINGS = frozenset(_GREETINGS.split())
 SMALL_TALK = frozenset(_SMALL_TALK.split())
 
-_FILE_ENDINGS = (
-    "pdf|docx?|xlsx?|pptx?|odt|ods|odp|rtf|txt|md|rst|tex|csv|tsv|jsonl?|xml|ya?ml|"
-    "toml|ini|cfg|conf|log|html?|css|js|ts|jsx|tsx|py|ipynb|java|kt|go|rs|rb|php|c|h|"
-    "cpp|hpp|cs|swift|sh|bat|ps1|sql|db|sqlite|parquet|zip|tar|gz|7z|png|jpe?g|gif|"
-    "svg|webp|mp3|mp4|wav|mov|exe|dll|so|whl|jar|eml|msg|ics|env|lock"
+_FILE_ENDINGS = frozenset(
+    """
+    pdf doc docx xls xlsx ppt pptx odt ods odp rtf txt md rst tex csv tsv json jsonl
+    xml yml yaml toml ini cfg conf log htm html css js ts jsx tsx py ipynb java kt go rs
+    rb php c h cpp hpp cs swift sh bat ps1 sql db sqlite parquet zip tar gz 7z png jpg
+    jpeg gif svg webp mp3 mp4 wav mov exe dll so whl jar eml msg ics env lock
+    """.split()  # noqa: SIM905 -- a list of words reads best as words
 )
 _UNITS = (
     "mm|cm|dm|m|km|ft|mi|kg|g|mg|µg|μg|lbs?|oz|l|ml|cl|kb|mb|gb|tb|kib|mib|gib|hz|khz|"
@@ -46,32 +48,62 @@ _UNITS = (
 )
 
 
-@cache
-def telling(spaceless: str) -> re.Pattern[str]:
-    """Return the pattern of what only a search can mean.
+_QUOTES = ('""', "“”", "„“", "«»", "»«", "「」", "『』", "``")
+_QUOTED = "|".join(f"{q[0]}[^{q[1]}\\n]{{1,300}}{q[1]}" for q in _QUOTES)
+_PHRASE = re.compile(
+    rf"""
+      {_QUOTED}
+    | (?<!\w)'\w[^'\n]{{1,300}}'(?!\w)
+    | (?<!\w)(?:https?://|www\.)\S+
+    | [$€£¥₹]\s?\d[\d.,]*
+    | (?<![\w.,])\d[\d.,]*\s?(?:(?:{_UNITS})(?!\w)|[%‰°€$£¥₹])
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_LUMP = re.compile(r"[\w.+#@/:-]+")
+_EMAIL = re.compile(r"[\w.+-]+@[\w-]+\.[\w.-]*\w")
+_ORDINAL = re.compile(r"\d+(?:st|nd|rd|th)", re.IGNORECASE)
+_DIGITS = re.compile(r"\d{5,}|\d+(?:[-./:]\d+){2,}")
+_SYMBOLIC = re.compile(r"[^\W\d_]\w{0,9}(?:\+\+|#)")
+_SNAKE = re.compile(r"[^\W_]_+[^\W_]")
+_MAX_CHARS = 200
 
-    *spaceless* is the class of characters of scripts without spaces.
+
+def telling(text: str) -> Iterator[tuple[int, str]]:
+    """Yield what only a search can mean, with where it stands.
+
+    E-mail and web addresses, identifiers, file names, quoted phrases and numbers
+    with a unit.
     """
-    quoted = "|".join(
-        rf"{opening}[^{closing}\n]{{0,300}}\w[^{closing}\n]{{0,300}}{closing}"
-        for opening, closing in ('""', "“”", "„“", "«»", "»«", "「」", "『』", "``")
+    end = 0
+    for match in _PHRASE.finditer(text):
+        yield from _identifiers(text, end, match.start())
+        if any(map(str.isalnum, match.group())):
+            yield match.start(), match.group()
+        end = match.end()
+    yield from _identifiers(text, end, len(text))
+
+
+def _identifiers(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    for match in _LUMP.finditer(text, start, end):
+        lump = match.group().rstrip(".:/-@").lstrip("-+/:@#")
+        if len(lump) <= _MAX_CHARS and _identifies(lump):
+            yield match.start(), lump
+
+
+def _identifies(lump: str) -> bool:
+    """Tell whether a lump of letters, digits and joiners names one thing."""
+    mixed = any(map(str.isalpha, lump)) and any(map(str.isdecimal, lump))
+    return bool(
+        (mixed and not _ORDINAL.fullmatch(lump))
+        or _DIGITS.fullmatch(lump)
+        or _EMAIL.fullmatch(lump)
+        or _SYMBOLIC.fullmatch(lump)
+        or _SNAKE.search(lump)
+        or _is_file_name(lump)
     )
-    return re.compile(
-        rf"""
-          {quoted}
-        | (?<!\w)'\w[^'\n]{{0,300}}\s[^'\n]{{0,300}}'(?!\w)
-        | https?://\S+ | (?<!\w)www\.\S+
-        | [\w.+-]{{1,64}}@\w[\w-]*(?:\.\w[\w-]*)+
-        | [$€£¥₹]\s?\d[\d.,]*
-        | (?<![\w.,])\d[\d.,]*\s?(?:(?:{_UNITS})(?!\w)|[%‰°€$£¥₹])
-        | \.?\w[\w-]*(?:\.[\w-]+)*\.(?:{_FILE_ENDINGS})(?!\w)
-        | (?!\d+(?:st|nd|rd|th)\b)(?=[^\W_]*\d)(?=\d*[^\W\d_])\w+(?:[-./:_]\w+)*
-        | [^\W_]+(?:[-/_][^\W_]+)*[-/_][^\W_]*\d\w*(?:[-./:_]\w+)*
-        | (?<![\w.])\d{{1,4}}(?:[-./]\d{{1,4}}){{2,}}(?!\w)
-        | (?<!\w)\d{{5,}}(?!\w)
-        | [^\W\d_]+(?:_[^\W_]+)+
-        | (?<!\w)[^\W\d_]\w{{0,9}}(?:\+\+|\#)(?!\w)
-        | [{spaceless}]+
-        """,
-        re.VERBOSE | re.IGNORECASE,
-    )
+
+
+def _is_file_name(lump: str) -> bool:
+    stem, dot, ending = lump.rpartition(".")
+    return bool(dot and ending.casefold() in _FILE_ENDINGS and (stem or lump == ".env"))

@@ -144,7 +144,8 @@ def domain_tokens(text: str) -> list[str]:
     E-mail and web addresses, identifiers such as INV-49302, file names, quoted
     phrases, numbers with a unit, and anything in a script without spaces.
     """
-    found = (match.group().strip() for match in telling(SPACELESS).finditer(text))
+    runs = ((match.start(), match.group()) for match in _SPACELESS.finditer(text))
+    found = [token for _, token in sorted({*telling(text), *runs})]
     return [token for token in dict.fromkeys(found) if _spelled(token) not in GREETINGS]
 
 
@@ -292,6 +293,7 @@ def _letters() -> re.Pattern[str]:
 
 
 _STEMMING = Lock()
+_SPACELESS = re.compile(f"[{SPACELESS}]+")
 _WITHOUT_SPACES = re.compile(f"[{SPACELESS}{_HANGUL}]")
 _RUNS = re.compile(f"[{SPACELESS}]+|[{_HANGUL}]+|[^{SPACELESS}{_HANGUL}]+")
 _JOINERS = re.compile(r"[-./@&+,#_]+")
