@@ -98,8 +98,7 @@ class Reason(StrEnum):
 class Refused(StrEnum):
     """Why a question as a whole was answered with nothing."""
 
-    GATED = "gated"
-    NOTHING_RECALLED = "nothing_recalled"
+    QUERY_QUALITY = "query_quality"
     NOTHING_RELEVANT = "nothing_relevant"
 
 

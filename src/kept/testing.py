@@ -4,35 +4,53 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from kept.model import Candidate, Chunk, Document, Query
 from kept.ports import Opinion
 
 SIGNALS = (
     *("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance"),
-    *("dense_norm", "keyword_norm", "fused"),
+    *("in_dense", "in_keyword", "dense_norm", "keyword_norm", "fused", "composite"),
 )
 
 
 def candidates(table: str) -> tuple[Candidate, ...]:
-    """Build candidates from a table of ``id score [!] [key=value ...]`` lines.
+    """Build candidates from a table of ``id score [!] [*] [key=value ...]`` lines.
 
-    The score is also the cosine, and one minus it the distance, unless they are
-    given. ``!`` protects. ``text=``, ``ord=``, ``doc=``, ``tags=a,b``, ``role=``,
-    ``excerpt=yes``, ``label.ITEM=2`` and ``tokens=`` describe the chunk;
+    The score is also the cosine, and one minus the cosine the distance, unless
+    they are given. ``!`` protects, ``*`` pins. Any signal can be given by name;
+    ``bm25=`` puts the candidate in the keyword leg, and all are in the dense leg.
+    ``text=``, ``ord=``, ``doc=``, ``tags=a,b``, ``role=``, ``excerpt=yes``,
+    ``label.ITEM=2``, ``chunk_confidence=`` and ``tokens=`` describe the chunk;
     ``authority=``, ``confidence=``, ``horizon=`` and ``chunks=`` its document;
-    any other key is metadata of the chunk.
+    ``vector=1,0`` is its vector; any other key is metadata of the chunk.
     """
     lines = (line.split() for line in table.strip().splitlines())
     return tuple(_candidate(words) for words in lines if words)
 
 
+def _signals(score: float, given: dict[str, str]) -> dict[str, float]:
+    """Take the signals out of *given* and add those that go without saying."""
+    named = {name: float(given.pop(name)) for name in SIGNALS if name in given}
+    cosine = named.get("cosine", score)
+    return {
+        "cosine": cosine,
+        "distance": round(1 - cosine, 9),
+        "bm25": 0.0,
+        "coverage": 0.0,
+        "bm25_share": 0.0,
+        "relevance": min(max(score, 0.0), 1.0),
+        "in_dense": 1.0,
+        "in_keyword": 1.0 if "bm25" in named else 0.0,
+        **named,
+    }
+
+
 def _candidate(words: list[str]) -> Candidate:
     chunk_id, score, *rest = words
     given = dict(word.split("=", 1) for word in rest if "=" in word)
-    signals = {
-        "cosine": float(score),
-        "distance": round(1 - float(score), 9),
-    } | {name: float(given.pop(name)) for name in SIGNALS if name in given}
+    signals = _signals(float(score), given)
     labels = {
         key.removeprefix("label."): None if given[key] == "null" else int(given[key])
         for key in list(given)
@@ -48,6 +66,8 @@ def _candidate(words: list[str]) -> Candidate:
     if "horizon" in given:
         document["time_horizon"] = given.pop("horizon")
     text = given.pop("text", chunk_id)
+    chunk_confidence = given.pop("chunk_confidence", None)
+    vector = given.pop("vector", None)
     return Candidate(
         chunk=Chunk(
             id=chunk_id,
@@ -58,13 +78,18 @@ def _candidate(words: list[str]) -> Candidate:
             tags=tuple(filter(None, given.pop("tags", "").split(","))),
             role=given.pop("role", None),
             excerpt=given.pop("excerpt", "no") == "yes",
+            confidence=None if chunk_confidence is None else float(chunk_confidence),
             labels=labels,
             metadata={k: v for k, v in given.items() if not k.startswith("label.")},
         ),
         document=Document(**document),
         score=float(score),
         signals=signals,
-        protected="!" in rest,
+        protected="!" in rest or "*" in rest,
+        pinned="*" in rest,
+        vector=None
+        if vector is None
+        else np.asarray([float(x) for x in vector.split(",")], np.float32),
     )
 
 
