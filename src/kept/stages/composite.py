@@ -8,6 +8,7 @@ from typing import ClassVar
 from kept.decisions import Drop, Outcome, Reason, sift
 from kept.model import Candidate, Query
 from kept.stages.bounds import demand
+from kept.stages.rescore import demand_new, rescored
 
 AUTHORITY: Mapping[str | None, float] = MappingProxyType(
     {"high": 0.0, "medium": 0.04, "low": 0.08, None: 0.04}
@@ -40,24 +41,30 @@ class Composite:
         demand(self.name, "horizon", self.horizon, 0.0, 1.0)
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Add ``composite`` and what it is made of; score by one minus it."""
+        """Add ``composite`` and its ``penalty``; score by one minus the first."""
+        demand_new(self.name, candidates, "composite")
 
         def weighed(candidate: Candidate) -> Candidate:
-            penalties = {} if candidate.protected else self._penalties(candidate)
+            penalty = 0.0 if candidate.protected else self.penalty(candidate)
             near = self.distance * candidate.signal("distance")
-            composite = round(near + sum(penalties.values()), 9)
-            score = round(1.0 - composite, 9)
-            return candidate.scored(score, composite=composite, **penalties)
+            composite = round(near + penalty, 9)
+            return rescored(
+                candidate,
+                round(1.0 - composite, 9),
+                {**candidate.signals, "composite": composite, "penalty": penalty},
+            )
 
-        return Outcome(tuple(weighed(c) for c in candidates))
+        return Outcome(tuple([weighed(c) for c in candidates]))
 
-    def _penalties(self, candidate: Candidate) -> dict[str, float]:
+    def penalty(self, candidate: Candidate) -> float:
+        """Return what low authority, doubt and a far horizon add to the composite."""
         document = candidate.document
-        return {
-            "authority_penalty": self.authority * AUTHORITY[document.authority],
-            "confidence_penalty": self.confidence * doubt(candidate),
-            "horizon_penalty": self.horizon * HORIZON[document.time_horizon],
-        }
+        return round(
+            self.authority * AUTHORITY[document.authority]
+            + self.confidence * doubt(candidate)
+            + self.horizon * HORIZON[document.time_horizon],
+            9,
+        )
 
 
 def doubt(candidate: Candidate) -> float:

@@ -49,14 +49,12 @@ class Diversity:
             beside = kept[candidate.document.id]
             place = candidate.chunk.ord
             neighbours = beside & {place - 1, place + 1}
+            if len(beside) < self.at_most or not neighbours:
+                beside.add(place)
+                return None
             rival = elsewhere[candidate.id]
             gap = None if rival is None else round(candidate.score - rival, 9)
-            if (
-                len(beside) < self.at_most
-                or not neighbours
-                or gap is None
-                or gap > self.gap
-            ):
+            if gap is None or gap > self.gap:
                 beside.add(place)
                 return None
             return Drop.because(

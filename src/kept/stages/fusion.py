@@ -8,11 +8,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kept.decisions import Outcome
 from kept.errors import SettingsError
 from kept.model import Candidate, Query
 from kept.stages.bounds import demand
-from kept.stages.rescore import rescored
+from kept.stages.rescore import demand_new, rescored
 
 PLACES = 9
 
@@ -39,52 +42,52 @@ class Fuse:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
-        dense = Scale.of(c.signal("cosine") for c in candidates if c.signal("in_dense"))
-        keyword = Scale.of(
-            c.signal("bm25") for c in candidates if c.signal("in_keyword")
-        )
-
-        def fused(candidate: Candidate) -> Candidate:
-            signals = candidate.signals
-            dense_norm = dense.share(signals["cosine"]) if signals["in_dense"] else 0.0
-            keyword_norm = (
-                keyword.share(signals["bm25"]) if signals["in_keyword"] else 0.0
-            )
-            score = round(self.dense * dense_norm + self.keyword * keyword_norm, PLACES)
-            return rescored(
-                candidate,
-                score,
-                {
-                    "dense_norm": dense_norm,
-                    "keyword_norm": keyword_norm,
-                    "fused": score,
-                },
-            )
-
+        demand_new(self.name, candidates, "fused")
+        dense, dense_max = scaled(candidates, leg="in_dense", signal="cosine")
+        keyword, keyword_max = scaled(candidates, leg="in_keyword", signal="bm25")
+        fused = np.round(self.dense * dense + self.keyword * keyword, PLACES)
         return Outcome(
-            tuple([fused(c) for c in candidates]),
-            facts={"dense_max": dense.high, "keyword_max": keyword.high},
+            tuple(
+                [
+                    rescored(
+                        c,
+                        score,
+                        {
+                            **c.signals,
+                            "dense_norm": dense_norm,
+                            "keyword_norm": keyword_norm,
+                            "fused": score,
+                        },
+                    )
+                    for c, score, dense_norm, keyword_norm in zip(
+                        candidates,
+                        fused.tolist(),
+                        dense.tolist(),
+                        keyword.tolist(),
+                        strict=True,
+                    )
+                ]
+            ),
+            facts={"dense_max": dense_max, "keyword_max": keyword_max},
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Scale:
-    """The lowest and highest value of one leg."""
+def scaled(
+    candidates: tuple[Candidate, ...], leg: str, signal: str
+) -> tuple[NDArray[np.float64], float]:
+    """Scale *signal* to 0..1 over the candidates of *leg*; return its maximum too.
 
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, values: Iterable[float]) -> "Scale":
-        """Measure *values*; an empty leg is 0 to 0."""
-        measured = list(values) or [0.0]
-        return cls(min(measured), max(measured))
-
-    def share(self, value: float) -> float:
-        """Say how far up the leg *value* is, in 0..1."""
-        if self.high == self.low:
-            return 0.5
-        return round((value - self.low) / (self.high - self.low), PLACES)
+    All equal gives 0.5, absent from the leg 0, and an empty leg a maximum of 0.
+    """
+    within = np.array([c.signal(leg) for c in candidates]) > 0.0
+    values = np.array([c.signal(signal) for c in candidates])
+    if not within.any():
+        return np.zeros(len(values)), 0.0
+    low, high = float(values[within].min()), float(values[within].max())
+    if high == low:
+        return np.where(within, 0.5, 0.0), high
+    shares = np.round((values - low) / (high - low), PLACES)
+    return np.where(within, shares, 0.0), high
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class ReciprocalRankFusion:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Add ``dense_rank``, ``keyword_rank`` (0 if absent) and ``fused``."""
+        demand_new(self.name, candidates, "fused")
         dense = _ranks(candidates, leg="in_dense", signal="cosine")
         keyword = _ranks(candidates, leg="in_keyword", signal="bm25")
 
@@ -108,6 +112,7 @@ class ReciprocalRankFusion:
             shares = [1.0 / (self.constant + rank) for rank in ranks if rank]
             score = round(sum(shares), PLACES)
             signals = {
+                **candidate.signals,
                 "dense_rank": float(ranks[0]),
                 "keyword_rank": float(ranks[1]),
                 "fused": score,

@@ -14,7 +14,7 @@ from kept.errors import BackendError
 from kept.model import Candidate, Query, Scalar
 from kept.ports import Reranker
 from kept.stages.bounds import demand
-from kept.stages.rescore import rescored
+from kept.stages.rescore import demand_new, rescored
 
 STEP_BELOW = 1e-6
 
@@ -55,16 +55,17 @@ class OpportunisticRerank:
             return Outcome(candidates, facts={**facts, "why_not": "below the band"})
         if best >= self.below:
             return Outcome(candidates, facts={**facts, "why_not": "above the band"})
+        demand_new(self.name, candidates, "rerank")
         window = candidates[: self.window]
         scores = self._scores(query, window)
         lowest = min(scores)
         return Outcome(
             tuple(
-                rescored(c, score, {"rerank": score})
+                rescored(c, score, {**c.signals, "rerank": score})
                 for c, score in zip(window, scores, strict=True)
             )
             + tuple(
-                rescored(c, round(lowest - place * STEP_BELOW, 9), {})
+                rescored(c, round(lowest - place * STEP_BELOW, 9), c.signals)
                 for place, c in enumerate(candidates[self.window :], start=1)
             ),
             facts={
