@@ -1,6 +1,7 @@
 """What a dense index holds in memory, and how it comes from the files and back."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -21,6 +22,7 @@ _AT_ONCE = 4096
 _MOST_DEAD = 1024
 _DEAD_SHARE = 0.25
 _TAIL = (1024, 8192)
+_TRIES = 3
 
 
 class KeyTable:
@@ -118,6 +120,16 @@ class Contents:
         self._log = 0
         self._tail = 0
         self._load()
+
+    @classmethod
+    def read(cls, folder: Path, dimension: int, scanned_whole: int) -> Self:
+        """Read what *folder* holds, again if a writer moved on meanwhile."""
+        for _ in range(_TRIES):
+            try:
+                return cls(RowFiles.open(folder, dimension), scanned_whole)
+            except FileNotFoundError:
+                continue
+        raise IndexTorn(folder, "files that its manifest names are missing")
 
     @property
     def dimension(self) -> int:

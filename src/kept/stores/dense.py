@@ -31,8 +31,8 @@ _DAMAGE = (OSError, ValueError, EOFError, RuntimeError, struct.error)
 _PLACES = 9
 _UNIT_TOLERANCE = 1e-4
 _SCAN_MARGIN = 5e-4
-_CLEARLY = 3.2
-_BARELY = 1.6
+_CLEARLY = 3.6
+_BARELY = 1.8
 _GATHERED = 4096
 _MOSTLY = 0.25
 _WORTH_CODES = 1 / 12
@@ -74,10 +74,8 @@ class DenseIndex:
         """Open the index in *folder*; a writer creates a missing one, empty."""
         try:
             if writable and not (folder / "manifest.json").exists():
-                files = RowFiles.create(folder, dimension)
-            else:
-                files = RowFiles.open(folder, dimension)
-            contents = Contents(files, effort.scanned_whole)
+                RowFiles.create(folder, dimension)
+            contents = Contents.read(folder, dimension, effort.scanned_whole)
         except _DAMAGE as error:
             raise IndexTorn(folder, str(error)) from error
         return cls(contents, effort, writable=writable)
@@ -188,7 +186,7 @@ class DenseIndex:
             above = estimates > estimates[-1]
             if chosen is not None:
                 above &= chosen[positions]
-            found = self._scored(unit, positions[above], limit)
+            found = self._scan(unit, limit, positions[above])
             margin = codes.spread * (_CLEARLY if wanted < most else _BARELY)
             goal = found[1][-1] - margin if len(found[1]) == limit else -math.inf
             if estimates[-1] < goal:
