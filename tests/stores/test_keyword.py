@@ -133,13 +133,13 @@ def test_a_flood_of_equal_chunks_is_ordered_by_key(tmp_path: Path) -> None:
     assert [number for number, _ in found[1:]] == [key(doc) for doc in range(19)]
 
 
-@pytest.mark.parametrize("count", [3, 200, 700, 1500])
+@pytest.mark.parametrize(("count", "docs"), [(3, 9), (200, 1600), (5000, 6000)])
 def test_a_filter_gives_the_exact_order_of_what_it_allows(
-    tmp_path: Path, count: int
+    tmp_path: Path, count: int, docs: int
 ) -> None:
-    """Filtering comes first: the answer is the best of the allowed."""
+    """Filtering comes first, by key too: the answer is the best of the allowed."""
     rng = np.random.default_rng(0)
-    chunks = {key(doc): text(rng) for doc in range(1600)}
+    chunks = {key(doc // 2, doc % 2): text(rng, 40) for doc in range(2 * docs)}
     index = opened(tmp_path / "i")
     index.apply(1, chunks.items(), [])
     truth = Truth(chunks)
@@ -150,7 +150,7 @@ def test_a_filter_gives_the_exact_order_of_what_it_allows(
         assert truth.ask(index, words, 10, allowed) == expected
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(
     seed=st.integers(0, 10_000),
     steps=st.integers(1, 10),

@@ -36,7 +36,8 @@ _HEAP_BYTES = 32_000_000
 _MARKER_DOC = -1
 _MARKER_TERM = "\x1f"
 _LONGEST_TERM = 255
-_FEW_ALLOWED = 256
+_FEW_ALLOWED = 64
+_NAMED_DOCUMENTS = 4096
 _DEEPEST = 8192
 _FLOAT32_SLACK = 1.0 + 1e-4
 _PLACES = 9
@@ -152,42 +153,57 @@ class KeywordIndex:
         weights = {term: weight for term, weight in terms.items() if weight > 0.0}
         if not weights or limit < 1:
             return best(np.empty(0, np.int64), np.empty(0), limit)
-        if allowed is not None and len(allowed) <= _FEW_ALLOWED:
-            keys = np.unique(allowed)
-            return _matching(keys, exact(keys), limit)
-        query = self._query(weights)
+        among = None if allowed is None else np.unique(allowed)
+        if among is not None and len(among) <= _FEW_ALLOWED:
+            return _matching(among, np.round(exact(among), _PLACES), limit)
+
+        def judge(keys: NDArray[np.int64]) -> Scored:
+            judged = keys if among is None else keys[_members(keys, among)]
+            return judged, np.round(exact(judged), _PLACES)
+
+        query, depth = self._query(weights), 2 * limit
+        if among is not None:
+            query, depth = self._narrowed(query, depth, among)
         slack = _FLOAT32_SLACK * max(1.0, average_length / self._average)
-        return self._deepen(query, limit, exact, slack, allowed)
+        return self._deepen(query, limit, depth, slack, judge)
+
+    def _narrowed(
+        self, query: tantivy.Query, depth: int, allowed: NDArray[np.int64]
+    ) -> tuple[tantivy.Query, int]:
+        """Ask only in the allowed documents, or deeper where these are many."""
+        documents = np.unique(allowed >> ORD_BITS)
+        if len(documents) > _NAMED_DOCUMENTS:
+            return query, math.ceil(depth * max(1.0, len(self) / len(allowed)))
+        named = tantivy.Query.term_set_query(_SCHEMA, "doc", documents.tolist())
+        within = tantivy.Query.const_score_query(named, 0.0)
+        must = tantivy.Occur.Must
+        return tantivy.Query.boolean_query([(must, query), (must, within)]), depth
 
     def _deepen(
         self,
         query: tantivy.Query,
         limit: int,
-        exact: Exact,
+        depth: int,
         slack: float,
-        allowed: NDArray[np.int64] | None,
+        judge: Callable[[NDArray[np.int64]], Scored],
     ) -> Scored:
         """Ask for more proposals until no unseen chunk can be among the best."""
-        share = 1.0 if allowed is None else len(allowed) / max(1, len(self))
-        depth = _within(math.ceil(2 * limit / max(share, 1e-9)), len(self))
         keys = np.empty(0, np.int64)
         scores = np.empty(0, np.float64)
         seen = 0
         while True:
+            depth = depth if depth <= _DEEPEST else len(self) + 1
             proposed, ceilings, everything = self._propose(query, depth)
             ceilings *= slack
-            floor = _nth_best(scores, limit)
-            fresh = np.arange(len(proposed)) >= seen
-            fresh &= ceilings >= floor
-            if allowed is not None:
-                fresh &= np.isin(proposed, allowed)
-            keys = np.concatenate([keys, proposed[fresh]])
-            scores = np.concatenate([scores, np.round(exact(proposed[fresh]), _PLACES)])
+            hopeful = ceilings[seen:] >= _nth_best(scores, limit)
+            fresh_keys, fresh_scores = judge(proposed[seen:][hopeful])
+            keys = np.concatenate([keys, fresh_keys])
+            scores = np.concatenate([scores, fresh_scores])
             floor = _nth_best(scores, limit)
             if everything or ceilings[-1] < floor - 10.0**-_PLACES:
                 return _matching(keys, scores, limit)
             seen = len(proposed)
-            depth = _within(2 * depth, len(self))
+            depth *= 2
 
     def _propose(
         self,
@@ -304,9 +320,10 @@ def _statistic(explained: Mapping[str, Any], named: str) -> float:
     return math.nan
 
 
-def _within(depth: int, chunks: int) -> int:
-    """Return *depth*, or everything where it would be deep anyway."""
-    return max(1, depth if depth <= _DEEPEST else chunks + 1)
+def _members(keys: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Tell which of *keys* are in *among*, which is sorted and not empty."""
+    place = np.minimum(np.searchsorted(among, keys), len(among) - 1)
+    return np.equal(among[place], keys)
 
 
 def _nth_best(scores: NDArray[np.float64], nth: int) -> float:
