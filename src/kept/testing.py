@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from kept.model import Candidate, Chunk, Document, Query
+from kept.decisions import Outcome
+from kept.model import Candidate, Chunk, Document, Query, Scalar
 from kept.ports import Opinion
 
 SIGNALS = (
@@ -91,6 +92,19 @@ def _candidate(words: list[str]) -> Candidate:
         if vector is None
         else np.asarray([float(x) for x in vector.split(",")], np.float32),
     )
+
+
+def told(outcome: Outcome) -> list[tuple[str, str, str, dict[str, Scalar]]]:
+    """Return each decision as (chunk id, verdict, reason, evidence)."""
+    return [
+        (d.chunk_id, str(d.verdict), str(d.reason), dict(d.evidence))
+        for d in outcome.decisions
+    ]
+
+
+def ids(outcome: Outcome) -> list[str]:
+    """Return the ids of what *outcome* kept, in its order."""
+    return [c.id for c in outcome.kept]
 
 
 @dataclass(frozen=True)

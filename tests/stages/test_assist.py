@@ -1,0 +1,115 @@
+"""Assists: injections, what blocks them and what they replace."""
+
+import pytest
+
+from kept.errors import SettingsError
+from kept.model import Query
+from kept.pipeline import Pipeline
+from kept.stages import Composite, MaxDistance, SmallDense, SparseRecall, TopK
+from kept.testing import candidates, ids, told
+
+QUERY = Query(text="q")
+
+
+def test_one_chunk_of_a_very_small_document_is_injected() -> None:
+    """The nearest one, within the distance inclusive; one injection only."""
+    pool = candidates("""
+        big   0.90 chunks=50
+        near  0.80 chunks=2
+        other 0.80 chunks=1
+        far   0.79 chunks=1
+    """)
+
+    outcome = SparseRecall(distance=0.20, max_chunks=2)(QUERY, pool)
+
+    assert [c.id for c in outcome.kept if c.protected] == ["near"]
+    assert told(outcome) == [
+        (
+            "near",
+            "protected",
+            "sparse_recall",
+            {"distance": 0.2, "at_most": 0.2, "document_chunks": 2},
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "injected"), [(2, False), (3, True), (6, True), (7, False)]
+)
+def test_small_dense_looks_at_documents_of_three_to_six_chunks(
+    chunks: int,
+    injected: bool,  # noqa: FBT001 -- a column of the table
+) -> None:
+    """Both ends of the range belong to it."""
+    outcome = SmallDense()(QUERY, candidates(f"a 0.85 chunks={chunks}"))
+
+    assert outcome.kept[0].protected is injected
+
+
+def test_what_is_beyond_the_distance_is_not_injected() -> None:
+    """0.15 and no more."""
+    pool = candidates("a 0.849999999 chunks=4")
+
+    assert SmallDense()(QUERY, pool).kept is pool
+
+
+def test_a_document_with_a_protected_candidate_gets_no_injection() -> None:
+    """The block is per document: another one may still be injected."""
+    pool = candidates("""
+        a 0.95 ! doc=one chunks=2
+        b 0.90 doc=one chunks=2
+        c 0.85 doc=two chunks=2
+    """)
+
+    outcome = SparseRecall()(QUERY, pool)
+
+    assert [d.chunk_id for d in outcome.decisions] == ["c"]
+
+
+def test_a_nearer_injection_replaces_its_siblings() -> None:
+    """A non-protected chunk of the document goes when the injected is nearer."""
+    pool = candidates("""
+        a 0.90 doc=one chunks=4
+        b 0.80 doc=one chunks=4
+        c 0.70 doc=two chunks=40
+    """)
+
+    outcome = SmallDense()(QUERY, pool)
+
+    assert ids(outcome) == ["a", "c"]
+    assert told(outcome)[1] == (
+        "b",
+        "dropped",
+        "replaced",
+        {"distance": 0.2, "injected": "a", "injected_distance": 0.1},
+    )
+
+
+def test_an_equally_near_sibling_is_not_replaced() -> None:
+    """Replacement asks for strictly nearer."""
+    pool = candidates("a 0.9 doc=one chunks=4\nb 0.9 doc=one chunks=4")
+
+    assert ids(SmallDense()(QUERY, pool)) == ["a", "b"]
+
+
+def test_what_is_injected_survives_the_filters_and_the_counts_sum() -> None:
+    """The assist works on the unfiltered pool and its choice reaches the top."""
+    pool = candidates("""
+        a 0.99 chunks=90 authority=high
+        b 0.98 chunks=90 authority=high
+        c 0.86 chunks=4 authority=low doc=small
+        d 0.80 chunks=4 authority=low doc=small
+    """)
+    chain = Pipeline.of(SmallDense(), Composite(), MaxDistance(0.05), TopK(2))
+
+    selection = chain(QUERY, pool)
+
+    assert {c.id for c in selection.candidates} == {"a", "c"}
+    assert selection.added == 0
+    assert selection.recalled == len(selection.candidates) + len(selection.dropped)
+
+
+def test_a_range_of_chunks_upside_down_is_refused() -> None:
+    """max_chunks cannot be less than min_chunks."""
+    with pytest.raises(SettingsError, match="max_chunks is 2; expected at least 3"):
+        SmallDense(max_chunks=2)
