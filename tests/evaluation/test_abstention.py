@@ -113,7 +113,7 @@ def test_ordinal_errors_by_item_and_coverage() -> None:
     assert estimate("coverage") == 0.75
     assert estimate("aurc") == round(17 / 24, 9)
     assert estimate("augrc") == 0.25
-    assert report.excess_aurc == 0.625
+    assert estimate("excess_aurc") == 0.625
     assert {k: v and v.estimate for k, v in report.mae_by_item.items()} == {
         "Sleep": 0.0,
         "Tired": 2.0,

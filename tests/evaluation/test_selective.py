@@ -11,10 +11,9 @@ from kept.errors import InputError
 from kept.evaluation.selective import (
     Attempt,
     attempts_from,
-    augrc_of,
-    aurc_of,
+    curve_names,
+    curve_of,
     optimum,
-    risk_at_of,
     risk_coverage,
 )
 
@@ -78,7 +77,7 @@ def test_everything_refused_has_no_risk_and_no_area() -> None:
     curve = risk_coverage([Attempt(None, 0), Attempt(None, 1)])
 
     assert (curve.coverage, curve.risk, curve.aurc(), curve.augrc()) == (0, None, 0, 0)
-    assert np.isnan(aurc_of([Attempt(None, 0)])(np.ones((1, 1))))[0]
+    assert np.isnan(curve_of([Attempt(None, 0)])(np.ones((1, 1)))).all()
 
 
 def test_float_losses_give_float_areas() -> None:
@@ -115,14 +114,18 @@ def test_resampled_areas_equal_those_of_the_drawn_attempts(
     counts = np.zeros((1, len(asked)))
     for i in draws:
         counts[0, i % len(asked)] += 1
-    curve = risk_coverage(drawn)
+    curve, best = risk_coverage(drawn), optimum(drawn)
     if all(a.loss is None for a in asked):
         return
 
-    assert aurc_of(asked)(counts)[0] == pytest.approx(float(curve.aurc()))
-    assert augrc_of(asked)(counts)[0] == pytest.approx(float(curve.augrc()))
-    expected = curve.risk_at(Fraction(1, 2))
-    value = risk_at_of(asked, 0.5)(counts)[0]
-    assert (
-        np.isnan(value) if expected is None else value == pytest.approx(float(expected))
+    [row] = curve_of(asked, [0.5])(counts)
+    found = dict(zip(curve_names([0.5]), row, strict=True))
+
+    assert found["aurc"] == pytest.approx(float(curve.aurc()))
+    assert found["augrc"] == pytest.approx(float(curve.augrc()))
+    assert found["excess_aurc"] == pytest.approx(float(curve.aurc() - best.aurc()))
+    assert found["excess_augrc"] == pytest.approx(float(curve.augrc() - best.augrc()))
+    risk = curve.risk_at(Fraction(1, 2))
+    assert found["risk at 0.5"] == pytest.approx(
+        np.nan if risk is None else float(risk), nan_ok=True
     )

@@ -1,6 +1,6 @@
 """Abstention: whether a system refuses what it cannot answer, and only that."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,6 @@ from kept.evaluation.resampling import (
     Resampling,
     Statistic,
     bootstrap,
-    mean_of,
     share_of,
 )
 from kept.evaluation.runs import EvaluationRun
@@ -21,9 +20,8 @@ from kept.evaluation.scores import auroc_of
 from kept.evaluation.selective import (
     Attempt,
     RiskCoverage,
-    augrc_of,
-    aurc_of,
-    risk_at_of,
+    curve_names,
+    curve_of,
     risk_coverage,
 )
 
@@ -114,15 +112,17 @@ def abstention(
     attempts = [_attempt(a) for a in asked]
     kinds = sorted({a.kind for a in asked if not a.answerable})
     levels = tuple(coverages)
-    intervals = bootstrap(
+    lines = (None, *dict.fromkeys(floors))
+    found = bootstrap(
         {
-            "aurc": aurc_of(attempts),
-            "augrc": augrc_of(attempts),
-            "excess_aurc": _excess(attempts, aurc_of),
-            "excess_augrc": _excess(attempts, augrc_of),
+            curve_names(levels): curve_of(attempts, levels),
             "auroc": _auroc(asked, None),
             **{f"auroc {kind}": _auroc(asked, kind) for kind in kinds},
-            **{f"risk {level}": risk_at_of(attempts, level) for level in levels},
+            **{
+                f"{floor} {name}": statistic
+                for floor in lines
+                for name, statistic in _at_floor(asked, floor, kinds).items()
+            },
         },
         len(asked),
         how=how,
@@ -131,50 +131,47 @@ def abstention(
         answerable=sum(a.answerable for a in asked),
         unanswerable=sum(not a.answerable for a in asked),
         curve=risk_coverage(attempts),
-        aurc=intervals["aurc"],
-        augrc=intervals["augrc"],
-        excess_aurc=intervals["excess_aurc"],
-        excess_augrc=intervals["excess_augrc"],
-        auroc=intervals["auroc"],
-        auroc_by_kind={kind: intervals[f"auroc {kind}"] for kind in kinds},
-        risk_at={level: intervals[f"risk {level}"] for level in levels},
-        floors=tuple(
-            _rates(asked, floor, kinds, how) for floor in (None, *dict.fromkeys(floors))
-        ),
+        aurc=found["aurc"],
+        augrc=found["augrc"],
+        excess_aurc=found["excess_aurc"],
+        excess_augrc=found["excess_augrc"],
+        auroc=found["auroc"],
+        auroc_by_kind={kind: found[f"auroc {kind}"] for kind in kinds},
+        risk_at={level: found[f"risk at {level:g}"] for level in levels},
+        floors=tuple(_rates(floor, kinds, found) for floor in lines),
     )
+
+
+def _at_floor(
+    asked: Sequence[Asked], floor: float | None, kinds: Sequence[str]
+) -> dict[str, Statistic]:
+    """Make the statistics of one floor."""
+    cited = [_cited(a, floor) for a in asked]
+    everyone = [True] * len(asked)
+    return {
+        "coverage": share_of(cited, everyone),
+        "risk": share_of([not (a.answerable and a.correct) for a in asked], cited),
+        "citation": share_of(cited, [not a.answerable for a in asked]),
+        "refusal": share_of([not c for c in cited], [a.answerable for a in asked]),
+        **{
+            f"citation {kind}": share_of(
+                cited, [not a.answerable and a.kind == kind for a in asked]
+            )
+            for kind in kinds
+        },
+    }
 
 
 def _rates(
-    asked: Sequence[Asked], floor: float | None, kinds: Sequence[str], how: Resampling
+    floor: float | None, kinds: Sequence[str], found: Mapping[str, Interval | None]
 ) -> FloorRates:
-    cited = [_cited(a, floor) for a in asked]
-    lost = [not (a.answerable and a.correct) for a in asked]
-    answerable = [a.answerable for a in asked]
-    unanswerable = [not a.answerable for a in asked]
-    refused = [not c for c in cited]
-    rates = bootstrap(
-        {
-            "coverage": mean_of([float(c) for c in cited]),
-            "risk": share_of(lost, cited),
-            "false_citation": share_of(cited, unanswerable),
-            "false_refusal": share_of(refused, answerable),
-            **{
-                f"kind {kind}": share_of(
-                    cited, [not a.answerable and a.kind == kind for a in asked]
-                )
-                for kind in kinds
-            },
-        },
-        len(asked),
-        how=how,
-    )
     return FloorRates(
         floor=floor,
-        coverage=rates["coverage"],
-        risk=rates["risk"],
-        false_citation=rates["false_citation"],
-        false_refusal=rates["false_refusal"],
-        false_citation_by_kind={kind: rates[f"kind {kind}"] for kind in kinds},
+        coverage=found[f"{floor} coverage"],
+        risk=found[f"{floor} risk"],
+        false_citation=found[f"{floor} citation"],
+        false_refusal=found[f"{floor} refusal"],
+        false_citation_by_kind={k: found[f"{floor} citation {k}"] for k in kinds},
     )
 
 
@@ -188,18 +185,6 @@ def _attempt(asked: Asked) -> Attempt:
     if asked.confidence is None:
         return Attempt(None, 0)
     return Attempt(0 if asked.answerable and asked.correct else 1, asked.confidence)
-
-
-def _excess(
-    attempts: Sequence[Attempt], area: Callable[[Sequence[Attempt]], Statistic]
-) -> Statistic:
-    best = [Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts]
-    real, ideal = area(attempts), area(best)
-
-    def difference(counts: Floats) -> Floats:
-        return real(counts) - ideal(counts)
-
-    return difference
 
 
 def _auroc(asked: Sequence[Asked], kind: str | None) -> Statistic:

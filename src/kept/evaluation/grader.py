@@ -21,6 +21,12 @@ not no never neither nor none nobody nothing without cannot didn't doesn't don't
 wasn't weren't won't can't couldn't hasn't haven't hadn't
 """
 
+_VERDICT_WORDS = """
+am are be been can could did do does had has have is may might must should was were will
+would
+"""
+
+AUXILIARIES = frozenset(_VERDICT_WORDS.split())
 STOP_WORDS = frozenset(_LITTLE_WORDS.split())
 NEGATIONS = frozenset(_NO_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
@@ -120,13 +126,24 @@ def _by_words(expected: str, answer: str) -> Grade:
     missing = tuple(w for w in wanted if w not in said)
     if len(missing) > (1 - WORDS_NEEDED) * len(wanted) + 1e-9:
         return Grade(passed=False, reason="missing", missing=missing)
-    nearest = max(
-        sentences_of(answer),
-        key=lambda s: len(frozenset(content_words(s)).intersection(wanted)),
-    )
-    if _negated(expected) != _negated(nearest):
+    if _states(expected) and _negated(expected) not in _verdicts(wanted, answer):
         return Grade(passed=False, reason="other_verdict")
     return Grade(passed=True, reason="same_words")
+
+
+def _states(text: str) -> bool:
+    """Whether *text* says that something is so, and does not merely name it."""
+    return bool((AUXILIARIES | NEGATIONS).intersection(_words(text)))
+
+
+def _verdicts(wanted: Sequence[str], answer: str) -> set[bool]:
+    """Say whether the sentences that hold most of *wanted* deny or affirm it."""
+    shared = [
+        (len(frozenset(content_words(s)).intersection(wanted)), _negated(s))
+        for s in sentences_of(answer)
+    ]
+    most = max(count for count, _ in shared)
+    return {negated for count, negated in shared if count == most}
 
 
 def _names(text: str) -> list[str]:

@@ -17,10 +17,8 @@ from kept.evaluation.resampling import (
 from kept.evaluation.selective import (
     Attempt,
     RiskCoverage,
-    augrc_of,
-    aurc_of,
-    optimum,
-    risk_at_of,
+    curve_names,
+    curve_of,
     risk_coverage,
 )
 
@@ -52,8 +50,8 @@ class OrdinalReport:
     curve: RiskCoverage
     aurc: Interval | None
     augrc: Interval | None
-    excess_aurc: float
-    excess_augrc: float
+    excess_aurc: Interval | None
+    excess_augrc: Interval | None
 
 
 def ordinal(
@@ -74,26 +72,23 @@ def ordinal(
         {
             "coverage": share_of([a.loss is not None for a in attempts], everyone),
             "mae": _mae(ratings, None),
-            "aurc": aurc_of(attempts),
-            "augrc": augrc_of(attempts),
+            curve_names(levels): curve_of(attempts, levels),
             **{f"item {item}": _mae(ratings, item) for item in items},
-            **{f"at {level}": risk_at_of(attempts, level) for level in levels},
         },
         len(ratings),
         clusters=[r.participant for r in ratings],
         how=how,
     )
-    curve, best = risk_coverage(attempts), optimum(attempts)
     return OrdinalReport(
         coverage=intervals["coverage"],
         mae=intervals["mae"],
         mae_by_item={item: intervals[f"item {item}"] for item in items},
-        mae_at={level: intervals[f"at {level}"] for level in levels},
-        curve=curve,
+        mae_at={level: intervals[f"risk at {level:g}"] for level in levels},
+        curve=risk_coverage(attempts),
         aurc=intervals["aurc"],
         augrc=intervals["augrc"],
-        excess_aurc=round(float(curve.aurc() - best.aurc()), 9),
-        excess_augrc=round(float(curve.augrc() - best.augrc()), 9),
+        excess_aurc=intervals["excess_aurc"],
+        excess_augrc=intervals["excess_augrc"],
     )
 
 

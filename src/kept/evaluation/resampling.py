@@ -10,9 +10,13 @@ from kept.errors import InputError
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
-"""Takes rows of counts (how often each item was drawn), gives one value a row."""
+"""Takes rows of counts (how often each item was drawn), gives a value a row, or
+several in columns."""
 
-CELLS_AT_ONCE = 4_000_000
+Statistics = Mapping[str | tuple[str, ...], Statistic]
+"""Statistics by name; one with several columns has a name for each."""
+
+CELLS_AT_ONCE = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +58,7 @@ class Interval:
 
 
 def bootstrap(
-    statistics: Mapping[str, Statistic],
+    statistics: Statistics,
     size: int,
     *,
     clusters: Sequence[str] | None = None,
@@ -67,18 +71,15 @@ def bootstrap(
     statistic is undefined (NaN) its resamples are left out; a statistic that is
     undefined on the items themselves has no interval.
     """
+    names = _names(statistics)
     if size == 0:
-        return dict.fromkeys(statistics)
-    rows: dict[str, list[Floats]] = {name: [] for name in statistics}
-    for counts in _draws(size, clusters, how):
-        for name, statistic in statistics.items():
-            rows[name].append(statistic(counts))
-    whole = np.ones((1, size))
+        return dict.fromkeys(names)
+    rows = [_columns(statistics, c) for c in _draws(size, clusters, how)]
+    [whole] = _columns(statistics, np.ones((1, size)))
+    drawn = np.concatenate(rows)
     return {
-        name: _interval(
-            float(statistic(whole)[0]), np.concatenate(rows[name]), how.level
-        )
-        for name, statistic in statistics.items()
+        name: _interval(float(whole[i]), drawn[:, i], how.level)
+        for i, name in enumerate(names)
     }
 
 
@@ -145,6 +146,21 @@ def randomisation_test(deltas: Sequence[float], *, how: Resampling = STANDARD) -
     return (1 + extreme) / (1 + how.resamples)
 
 
+def _names(statistics: Statistics) -> list[str]:
+    return [
+        name
+        for names in statistics
+        for name in ([names] if isinstance(names, str) else names)
+    ]
+
+
+def _columns(statistics: Statistics, counts: Floats) -> Floats:
+    """Put the values of all statistics side by side."""
+    return np.concatenate(
+        [each(counts).reshape(len(counts), -1) for each in statistics.values()], axis=1
+    )
+
+
 def group_starts(ordered: Floats) -> NDArray[np.intp]:
     """Return where each run of equal values begins."""
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))[: ordered.size]
@@ -155,7 +171,7 @@ def _draws(
 ) -> Iterator[Floats]:
     """Yield rows of counts: how often each item is in each resample."""
     if clusters is None:
-        units, member = size, np.arange(size)
+        units, member = size, None
     else:
         names, member = np.unique(np.asarray(clusters), return_inverse=True)
         units = len(names)
@@ -167,7 +183,8 @@ def _draws(
         drawn = rng.integers(0, units, size=(rows, units))
         drawn += units * np.arange(rows)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=rows * units)
-        yield counts.reshape(rows, units)[:, member].astype(np.float64)
+        table = counts.reshape(rows, units).astype(np.float64)
+        yield table if member is None else table[:, member]
 
 
 def _batches(resamples: int, size: int) -> Iterator[int]:

@@ -133,61 +133,82 @@ def attempts_from(
     )
 
 
-def aurc_of(attempts: Sequence[Attempt]) -> Statistic:
-    """Make the statistic for `RiskCoverage.aurc`, for resampling."""
-
-    def areas(coverage: Floats, risk: Floats, burden: Floats) -> Floats:
-        return coverage[:, 0] * risk[:, 0] + _trapezoid(risk, coverage)
-
-    return _area_of(attempts, areas)
+def curve_names(coverages: Sequence[float] = ()) -> tuple[str, ...]:
+    """Name the columns of `curve_of`."""
+    areas = ("aurc", "augrc", "excess_aurc", "excess_augrc")
+    return areas + tuple(f"risk at {c:g}" for c in coverages)
 
 
-def augrc_of(attempts: Sequence[Attempt]) -> Statistic:
-    """Make the statistic for `RiskCoverage.augrc`, for resampling."""
+def curve_of(attempts: Sequence[Attempt], coverages: Sequence[float] = ()) -> Statistic:
+    """Make the statistic of a whole curve, for resampling.
 
-    def areas(coverage: Floats, risk: Floats, burden: Floats) -> Floats:
-        first = coverage[:, 0] * burden[:, 0] / 2
-        return first + _trapezoid(burden, coverage)
+    Its columns are the areas, their excess over the optimum, and the risk at each
+    of *coverages*; NaN where nothing was answered or a coverage is not reached.
+    """
+    real = _curves_of(attempts)
+    ideal = _curves_of(
+        [Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts]
+    )
 
-    return _area_of(attempts, areas)
+    def columns(counts: Floats) -> Floats:
+        curves, best = real(counts), ideal(counts)
+        areas = [_aurc(curves), _augrc(curves)]
+        excess = [areas[0] - _aurc(best), areas[1] - _augrc(best)]
+        risks = [_risk_at(curves, c) for c in coverages]
+        return np.stack([*areas, *excess, *risks], axis=1)
+
+    def nothing(counts: Floats) -> Floats:
+        return np.full((len(counts), 4 + len(coverages)), np.nan)
+
+    return columns if any(a.loss is not None for a in attempts) else nothing
 
 
-def risk_at_of(attempts: Sequence[Attempt], coverage: float) -> Statistic:
-    """Make the statistic for `RiskCoverage.risk_at`; NaN where it is not reached."""
+@dataclass(frozen=True)
+class _Curves:
+    """Many curves over the same points, one a row."""
 
-    def risks(covered: Floats, risk: Floats, burden: Floats) -> Floats:
-        reached = covered >= coverage - 1e-12
-        first = risk[np.arange(len(risk)), reached.argmax(axis=1)]
-        return np.where(reached.any(axis=1), first, np.nan)
-
-    return _area_of(attempts, risks)
+    coverage: Floats
+    risk: Floats
+    burden: Floats
 
 
-def _area_of(
-    attempts: Sequence[Attempt],
-    summary: Callable[[Floats, Floats, Floats], Floats],
-) -> Statistic:
-    """Draw many weighted curves at once and hand them to *summary*."""
+def _curves_of(attempts: Sequence[Attempt]) -> Callable[[Floats], _Curves]:
+    """Prepare *attempts* so that rows of counts become curves."""
     answered = np.array([a.loss is not None for a in attempts], dtype=bool)
     loss = np.array([float(a.loss or 0) for a in attempts])
     confidence = np.array([float(a.confidence) for a in attempts])
     order = np.flatnonzero(answered)[np.argsort(-confidence[answered], kind="stable")]
-    if order.size == 0:
-        return lambda counts: np.full(len(counts), np.nan)
     starts = group_starts(confidence[order])
+    ordered = loss[order]
 
-    def statistic(counts: Floats) -> Floats:
+    def curves(counts: Floats) -> _Curves:
         drawn = counts[:, order]
         count = np.cumsum(np.add.reduceat(drawn, starts, axis=1), axis=1)
-        lost = np.cumsum(np.add.reduceat(drawn * loss[order], starts, axis=1), axis=1)
+        lost = np.cumsum(np.add.reduceat(drawn * ordered, starts, axis=1), axis=1)
         total = counts.sum(axis=1, keepdims=True)
         risk = lost / np.maximum(count, 1)
         # A group that was not drawn has no point: give it its neighbour's risk.
         first = np.argmax(count > 0, axis=1)[:, None]
         risk = np.where(count > 0, risk, np.take_along_axis(risk, first, axis=1))
-        return summary(count / total, risk, lost / total)
+        return _Curves(count / total, risk, lost / total)
 
-    return statistic
+    return curves
+
+
+def _aurc(curves: _Curves) -> Floats:
+    start = curves.coverage[:, 0] * curves.risk[:, 0]
+    return start + _trapezoid(curves.risk, curves.coverage)
+
+
+def _augrc(curves: _Curves) -> Floats:
+    start = curves.coverage[:, 0] * curves.burden[:, 0] / 2
+    return start + _trapezoid(curves.burden, curves.coverage)
+
+
+def _risk_at(curves: _Curves, coverage: float) -> Floats:
+    reached = curves.coverage >= coverage - 1e-12
+    first = np.take_along_axis(curves.risk, reached.argmax(axis=1)[:, None], axis=1)
+    return np.where(reached.any(axis=1), first[:, 0], np.nan)
 
 
 def _area(steps: Sequence[tuple[Number, Number]], to: Number | None) -> Number:
