@@ -49,6 +49,10 @@ def touch(stage: str, verdict: str, reason: str) -> Touch:
     )
 
 
+RESCUE = (
+    touch("excerpt_cap", "spared", "excerpt_cap"),
+    touch("sparse_recall", "added", "sparse_recall"),
+)
 A = EvaluationRun(
     header=header("A"),
     records=(
@@ -65,13 +69,19 @@ A = EvaluationRun(
 B = EvaluationRun(
     header=header("B"),
     records=(
-        record("dropped", 0.0, "x", touch("top_k", "dropped", "trim_top_n")),
+        record(
+            "dropped",
+            0.0,
+            "x",
+            touch("top_k", "dropped", "trim_top_n"),
+            touch("protect", "protected", "near_match"),
+        ),
         record("rescued", 1.0, "r"),
         record("moved", 0.5, "xr"),
         record("same", 1.0, "r"),
         record("lost", 0.0, "x"),
         record("refused", 0.0, "", refusal="below_floor"),
-        record("helped", 1.0, "r", touch("sparse_recall", "added", "sparse_recall")),
+        record("helped", 1.0, "r", *RESCUE),
     ),
 )
 

@@ -3,7 +3,7 @@
 from kept.evaluation.known_items import known_items
 
 PASSAGES = [
-    "The board met. Borealis Mills was bought for forty million by Acme in spring.",
+    "The board met. Borealis Mills was bought for 40 million by Acme X in spring.",
     "The board met. The board met again.",
     "The board met. Engineers replaced the turbine housing with a lighter alloy.",
 ]

@@ -150,6 +150,7 @@ def test_equal_intents_are_relevant_where_nothing_is_judged(tmp_path: Path) -> N
         [
             {"_id": "t0", "text": "a", "metadata": {"intent": "greet"}},
             {"_id": "t1", "text": "b", "metadata": {"intent": "pay"}},
+            {"_id": "t2", "text": "c"},
         ],
     )
     write_lines(
@@ -164,6 +165,26 @@ def test_equal_intents_are_relevant_where_nothing_is_judged(tmp_path: Path) -> N
 
     assert collection.qrels == {"1": {"t1": 1}}
     assert [q.answerable for q in collection.questions] == [True, False]
+
+
+def test_folder_without_judgements_or_intents_has_only_marked_questions(
+    folder: Path,
+) -> None:
+    """Nothing is relevant where nobody said so."""
+    (folder / "qrels" / "test.tsv").unlink()
+    (folder / "qrels").rmdir()
+
+    collection = load_collection(folder)
+
+    assert collection.qrels == {}
+    assert [q.id for q in collection.questions] == ["q2"]
+
+
+def test_question_judged_only_by_unknown_passages_stays_out(folder: Path) -> None:
+    """Without a known judgement there is nothing to measure."""
+    (folder / "qrels" / "test.tsv").write_text("q3 0 nope 1\nq1 0 d1 1\n")
+
+    assert list(load_collection(folder).qrels) == ["q1"]
 
 
 def test_squad_marks_impossible_questions_as_on_topic(tmp_path: Path) -> None:
@@ -255,6 +276,12 @@ def test_pair_with_a_bad_grade_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(UnreadableSourceError, match="line 2: the grade is 'high'"):
         load_judged_pairs(table)
+
+
+def test_pairs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """A missing table is an error with its name."""
+    with pytest.raises(UnreadableSourceError, match="cannot be read as CSV"):
+        load_judged_pairs(tmp_path / "nope.csv")
 
 
 def test_text_pairs_carry_label_or_similarity(tmp_path: Path) -> None:

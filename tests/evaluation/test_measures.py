@@ -48,7 +48,9 @@ def test_hits_is_another_name_of_success() -> None:
     assert Measures.named("hits@3", "Success@3").names == ("Success@3",)
 
 
-@pytest.mark.parametrize("name", ["nonsense@3", "nDCG@ten", "", "nERR8@10"])
+@pytest.mark.parametrize(
+    "name", ["nonsense@3", "nDCG@ten", "", "INST", "alpha_nDCG@10"]
+)
 def test_unknown_measure_is_refused(name: str) -> None:
     """The error names measures that exist."""
     with pytest.raises(InputError, match=r"measure"):

@@ -15,7 +15,7 @@ from kept.decisions import Selection
 from kept.evaluation.arms import FixtureSystem, PhaseZero, run_fixture
 from kept.evaluation.collection import Collection, Question
 from kept.evaluation.duplicates import evaluate_duplicates, jaccard
-from kept.evaluation.fixture import load_fixture
+from kept.evaluation.fixture import Fixture, load_fixture
 from kept.evaluation.junit import fixture_junit, report_junit
 from kept.evaluation.loaders import TextPair
 from kept.evaluation.ordinal import Rating, ordinal
@@ -303,8 +303,17 @@ def test_fixture_that_could_not_be_asked_fails_in_junit() -> None:
         oracle=lambda question: (),
     )
 
-    report = run_fixture(fixture, lost)
+    thin = FixtureSystem(
+        ingested=PhaseZero(chunks=1, embedded=1),
+        chunks=(),
+        search=lost.search,
+        oracle=lost.oracle,
+    )
 
+    report = run_fixture(fixture, lost)
+    silent = run_fixture(Fixture(name="thin", title="", text="Hm."), thin)
+
+    assert "no question could be made" in fixture_junit(silent)
     assert "no_chunks" in fixture_junit(report)
     assert "no_chunks" in shown(fixture_tables(report))
 

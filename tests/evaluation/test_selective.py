@@ -61,6 +61,14 @@ def test_area_beyond_the_highest_coverage_is_the_whole_area() -> None:
     assert curve.risk_at(Fraction(4, 5)) is None
 
 
+def test_area_may_be_cut_within_the_first_step() -> None:
+    """Everything beyond the cut is left out, whole steps included."""
+    curve = risk_coverage(REFERENCE)
+
+    assert curve.aurc(to=Fraction(1, 4)) == Fraction(1, 4)
+    assert curve.augrc(to=Fraction(1, 4)) == Fraction(1, 32)
+
+
 def test_optimum_puts_the_least_loss_first() -> None:
     """The excess is measured against the same answers in perfect order."""
     best = optimum(REFERENCE)

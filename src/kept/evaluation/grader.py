@@ -126,6 +126,8 @@ def _by_words(expected: str, answer: str) -> Grade:
     missing = tuple(w for w in wanted if w not in said)
     if len(missing) > (1 - WORDS_NEEDED) * len(wanted) + 1e-9:
         return Grade(passed=False, reason="missing", missing=missing)
+    if _words(expected) == _words(answer):
+        return Grade(passed=True, reason="same_words")
     if _states(expected) and _negated(expected) not in _verdicts(wanted, answer):
         return Grade(passed=False, reason="other_verdict")
     return Grade(passed=True, reason="same_words")

@@ -50,7 +50,9 @@ class Measures:
         judged = {q: dict(qrels[q]) for q in answered}
         if answered:
             for metric in ir_measures.iter_calc(self.parsed, judged, answered):
-                values[metric.query_id][str(metric.measure)] = _finite(metric)
+                values[metric.query_id][str(metric.measure)] = round(
+                    float(metric.value), 9
+                )
         return values
 
 
@@ -80,16 +82,17 @@ def measured(
 
 def _parsed(name: str) -> Any:  # noqa: ANN401 -- ir_measures has no types
     alias = re.sub(r"^hits@", "Success@", name.strip(), flags=re.IGNORECASE)
+    supports: Callable[[Any], bool] = ir_measures.DefaultPipeline.supports
     try:
         measure = ir_measures.parse_measure(alias)
-    except (NameError, ValueError) as error:
+        supported = supports(measure)
+    except (NameError, ValueError, AssertionError) as error:
         msg = (
-            f"there is no measure {name!r} ({error}); use ir_measures names, such as "
-            f"{', '.join(DEFAULT_MEASURES)}"
+            f"there is no measure {name!r}, or it lacks a parameter; use ir_measures "
+            f"names, such as {', '.join(DEFAULT_MEASURES)}"
         )
         raise InputError(msg) from error
-    supports: Callable[[Any], bool] = ir_measures.DefaultPipeline.supports
-    if not supports(measure):
+    if not supported:
         msg = f"the measure {name!r} needs a tool that is not installed; choose another"
         raise InputError(msg)
     return measure
@@ -99,11 +102,3 @@ def _by_rank(ranking: Ranking) -> dict[str, float]:
     """Give the ranks for scores: trec_eval's own are single precision and tie."""
     ordered = best_first(ranking)
     return {each: float(len(ordered) - i) for i, (each, _) in enumerate(ordered)}
-
-
-def _finite(metric: Any) -> float:  # noqa: ANN401 -- ir_measures has no types
-    value = float(metric.value)
-    if not math.isfinite(value):
-        msg = f"{metric.measure} of query {metric.query_id} is {value}"
-        raise InputError(msg)
-    return round(value, 9)
