@@ -15,6 +15,7 @@ from kept.evaluation.duplicates import DuplicateReport
 from kept.evaluation.ordinal import OrdinalReport
 from kept.evaluation.report import Report
 from kept.evaluation.resampling import Interval
+from kept.evaluation.sweep import SweepPoint
 
 Cell = str | int | float | Fraction | Interval | None
 
@@ -165,6 +166,22 @@ def fixture_tables(report: FixtureReport) -> RenderableType:
     )
     problems = [Text(p, style="red") for p in report.ingested.problems]
     return Group(*problems, questions, shares)
+
+
+def sweep_tables(points: Sequence[SweepPoint], measure: str) -> RenderableType:
+    """Show each combination of settings, the optimal ones marked."""
+    names = list(points[0].settings) if points else []
+    return _table(
+        f"{len(points)} combinations",
+        (*names, measure, "refused", "cost", ""),
+        (
+            (
+                *(str(p.settings[name]) for name in names),
+                *(p.quality, p.refused, p.cost, "optimal" if p.optimal else ""),
+            )
+            for p in points
+        ),
+    )
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
