@@ -152,7 +152,6 @@ def chains(
     *kinds: st.SearchStrategy[Stage], shields: tuple[Stage, ...] = ALL_SHIELDS
 ) -> st.SearchStrategy[Pipeline]:
     """Draw chains: shields, scores, and any of *kinds* in any order."""
-
     keyword = (ProtectKeywordHit(0.5),) if shields is ALL_SHIELDS else ()
 
     def chain(drawn: list[Stage]) -> Pipeline:
