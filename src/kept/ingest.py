@@ -15,6 +15,7 @@ from kept.duplicates import (
     Verdict,
     near_duplicate,
 )
+from kept.embedders import checked
 from kept.errors import InputError, KeptError, UnreadableSourceError
 from kept.ports import Embedder, Intake, Vectors
 from kept.receipts import NewChunk, NewDocument, Receipt, Source
@@ -76,7 +77,7 @@ class Ingest:
         for item in handed:
             prepared = self._prepared(item)
             if isinstance(prepared, Receipt) and not window:
-                yield prepared
+                yield self._noted(prepared)
                 continue
             window.append(prepared)
             chunks += (
@@ -113,16 +114,20 @@ class Ingest:
                 raise draft
             new = drafted(draft, self.tenant, item.source.uri, self.cutting)
         except InputError as error:
-            receipt = Receipt(
+            return Receipt(
                 status="failed", source_uri=item.source.uri, error=str(error)
             )
-            self.intake.note(receipt)
-            return receipt
         before = known.document_id if known and known.live else None
         if before == new.id and known and known.alias_id is None:
             self.intake.touch(item.source, new.id, None)
             return _unchanged(item.source, new.id, None)
         return _Prepared(source=item.source, draft=draft, new=new, before=before)
+
+    def _noted(self, receipt: Receipt) -> Receipt:
+        """Write a failure into the ledger, in its turn."""
+        if receipt.status == "failed":
+            self.intake.note(receipt)
+        return receipt
 
     def _taken(self, window: list[_Prepared | Receipt]) -> Iterator[Receipt]:
         """Decide on every text of a window, embed what is new, store in order."""
@@ -146,7 +151,7 @@ class Ingest:
             start = end
         for item in window:
             if isinstance(item, Receipt):
-                yield item
+                yield self._noted(item)
             else:
                 verdict = verdicts.get(item.new.id, Verdict())
                 yield self._stored(item, verdict, vectors.get(item.new.id))
@@ -222,7 +227,7 @@ class Ingest:
     def _embedded(self, passages: Sequence[str]) -> Vectors:
         if not passages:
             return np.empty((0, self.embedder.dimension), dtype=np.float32)
-        return self.embedder.embed(passages)
+        return checked(self.embedder.embed(passages), passages, self.embedder.id)
 
     def _stored(
         self, item: _Prepared, verdict: Verdict, vectors: Vectors | None

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from kept.embedders import checked
 from kept.ingest import titled
 from kept.ports import Embedder
 from kept.stores.reembedding import Reembedding
@@ -24,7 +25,8 @@ def reembed(
         rows = work.missing(BATCH)
         if rows:
             passages = [titled(title, text) for _, title, text in rows]
-            work.add([number for number, _, _ in rows], embedder.embed(passages))
+            vectors = checked(embedder.embed(passages), passages, embedder.id)
+            work.add([number for number, _, _ in rows], vectors)
             made += len(rows)
             told(*work.progress())
         elif work.swap():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from kept.calibration import Calibration
 from kept.decisions import Refusal, Selection
+from kept.embedders import checked
 from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
 from kept.gate import turned_away
@@ -137,7 +138,8 @@ class Retriever:
             tasks["keyword"] = task
         found: dict[str, Leg] = {}
         try:
-            [vector] = self.embedder.embed([request.question])
+            texts = [request.question]
+            [vector] = checked(self.embedder.embed(texts), texts, self.embedder.id)
             clock.lap("embed")
             if "dense" in legs:
                 found["dense"] = shelf.dense_leg(vector, depth, allowed)

@@ -35,7 +35,6 @@ class Database:
             if self._writer is not None:
                 self._writer.pragma("journal_mode", "wal")
                 self._writer.pragma("synchronous", "full")
-                self._writer.transaction_mode = "IMMEDIATE"
                 migrate(self._writer, str(path))
             else:
                 self._check_readable()
@@ -49,14 +48,14 @@ class Database:
                 "or copy it somewhere that is"
             )
             raise StoreReadOnlyError(msg)
-        with self._lock, translated(self.path), self._writer:
+        with self._lock, translated(self.path), _transaction(self._writer, "IMMEDIATE"):
             yield self._writer
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Hold a snapshot: what it shows does not change under the reader."""
         reader = self._reader()
-        with translated(self.path), reader:
+        with translated(self.path), _transaction(reader, "DEFERRED"):
             yield reader
 
     def close(self) -> None:
@@ -97,6 +96,26 @@ class Database:
 
     def _check_readable(self) -> None:
         migrate(self._reader(), str(self.path))
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
+    """Hold a transaction; one inside another is part of it.
+
+    The connection's own context manager waits for a lock without letting other
+    threads run, so the thread that holds the lock could never give it back.
+    """
+    if connection.in_transaction:
+        yield
+        return
+    connection.execute(f"BEGIN {mode}")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
 
 
 @contextmanager

@@ -154,7 +154,8 @@ def migrate(connection: apsw.Connection, where: str) -> None:
     """Bring the tables up to this version, or say that they are from a newer one."""
     if _version(connection) == VERSION:
         return
-    with connection:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
         found = _version(connection)
         if found > VERSION:
             msg = (
@@ -165,6 +166,10 @@ def migrate(connection: apsw.Connection, where: str) -> None:
         for script in MIGRATIONS[found:]:
             connection.execute(script)
         connection.execute(f"PRAGMA user_version = {VERSION}")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def _version(connection: apsw.Connection) -> int:

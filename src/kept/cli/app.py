@@ -1,0 +1,26 @@
+"""The commands, by the names that people type."""
+
+import typer
+
+from kept.cli import demo, ingest, manage, search, upkeep
+
+app = typer.Typer(
+    name="kept",
+    help="The passages that deserve to be cited, and for every candidate why.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+app.command()(ingest.ingest)
+app.command()(search.search)
+app.command()(search.why)
+app.command()(manage.documents)
+app.command()(manage.ledger)
+app.command()(manage.aliases)
+app.command()(manage.delete)
+app.add_typer(upkeep.models_app, name="models")
+app.command()(upkeep.reembed)
+app.command()(upkeep.doctor)
+app.command()(demo.demo)

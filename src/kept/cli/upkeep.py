@@ -1,0 +1,121 @@
+"""Upkeep: models, doctor, reembed."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kept import models
+from kept.cli import options
+from kept.cli.output import print_json, print_table, say
+from kept.cli.progress import bar
+from kept.reembed import reembed as run_reembed
+from kept.stores.doctor import examine, rebuild
+
+UNHEALTHY = 8
+
+models_app = typer.Typer(help="Embedding models on this machine.", no_args_is_help=True)
+
+
+@models_app.command("install")
+def install(
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Folder with model.safetensors and tokenizer.json."
+        ),
+    ] = None,
+) -> None:
+    """Fetch the MiniLM model once, check it and build its graph."""
+    with bar("installing minilm") as tell:
+        folder = models.install("minilm", source=source, progress=tell)
+    say(f"minilm is installed in {folder}")
+
+
+@models_app.command("list")
+def list_models(as_json: options.AsJson = False) -> None:
+    """List the installed models."""
+    rows = models.installed()
+    if as_json:
+        print_json(
+            {"models": [{"name": r.name, "folder": str(r.folder)} for r in rows]}
+        )
+        return
+    print_table(("model", "folder"), [(row.name, row.folder) for row in rows])
+
+
+@models_app.command("verify")
+def verify() -> None:
+    """Hold the installed files against their checksums."""
+    problems = models.verify("minilm")
+    for problem in problems:
+        say(problem)
+    if problems:
+        raise typer.Exit(UNHEALTHY)
+    say("minilm is sound")
+
+
+@models_app.command("remove")
+def remove() -> None:
+    """Remove the MiniLM model from this machine."""
+    say(f"removed {models.remove('minilm')}")
+
+
+def doctor(
+    store: options.Store = None,
+    check_only: Annotated[
+        bool, typer.Option("--check", help="Report, but repair nothing.")
+    ] = False,
+    rebuild_all: Annotated[
+        bool, typer.Option("--rebuild", help="Build every index anew.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Hold every index against the truth, and repair what does not fit.
+
+    Exits with 8 if something is wrong that was not repaired.
+    """
+    with options.opened(options.settings_of(store=store)) as base:
+        if rebuild_all:
+            rebuild(base.store)
+        findings = examine(base.store, repair=not check_only)
+    if as_json:
+        print_json(
+            {
+                "findings": [
+                    {
+                        "what": finding.what,
+                        "where": finding.where,
+                        "detail": finding.detail,
+                        "repaired": finding.repaired,
+                    }
+                    for finding in findings
+                ]
+            }
+        )
+    else:
+        for finding in findings:
+            state = "repaired" if finding.repaired else "NOT repaired"
+            say(f"{finding.where}: {finding.what}: {finding.detail} ({state})")
+        if not findings:
+            say("healthy: every index and every count fits the documents")
+    if any(not finding.repaired for finding in findings):
+        raise typer.Exit(UNHEALTHY)
+
+
+def reembed(
+    store: options.Store = None,
+    embedder: options.Embedder = None,
+) -> None:
+    """Give every chunk a vector of another embedder, and switch to it at the end.
+
+    The knowledge base can be searched meanwhile. Interrupted, it goes on where it
+    stopped.
+    """
+    settings = options.settings_of(store=store, embedder=embedder)
+    with options.opened(settings) as base, bar("re-embedding") as tell:
+        work = base.store.reembedding(base.embedder.id, base.embedder.dimension)
+        made = run_reembed(
+            work, base.embedder, lambda done, total: tell("re-embedding", done, total)
+        )
+    say(f"{made} chunks embedded with {base.embedder.id}; it is the embedder now")

@@ -1,0 +1,190 @@
+"""Duplicates: which two texts are one, and which only look it."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kept.duplicates import DuplicateRules, Opening, Verdict, near_duplicate
+from kept.embedders.hash import HashEmbedder
+
+EMBEDDER = HashEmbedder()
+RULES = DuplicateRules(cosine=0.90)
+CLAUSES = " ".join(
+    f"Clause {i}: the beneficiary reports indicator {i} to the office."
+    for i in range(40)
+)
+
+
+def opening(document_id: str, text: str, vector: np.ndarray | None = None) -> Opening:
+    """Return how a document begins, embedded unless a vector is given."""
+    if vector is None:
+        [vector] = EMBEDDER.embed([text])
+    return Opening(document_id=document_id, text=text, vector=vector)
+
+
+def judged(
+    text: str, other: str, rules: DuplicateRules = RULES, chars: int = 800
+) -> Verdict:
+    """Hold *text* against one other document."""
+    return near_duplicate(
+        opening("new", text[:chars]),
+        text,
+        [opening("old", other[:chars])],
+        rules,
+        lambda _: other,
+    )
+
+
+def test_a_text_with_a_word_appended_is_the_same_by_its_prefix() -> None:
+    """The shorter opening is a prefix and fewer than 32 characters are added."""
+    verdict = judged("A short note on rain." + " Impact.", "A short note on rain.")
+
+    assert verdict.match is not None
+    assert (verdict.match.document_id, verdict.match.rule) == ("old", "prefix")
+    assert verdict.match.evidence["delta_chars"] == 8
+
+
+@pytest.mark.parametrize(("added", "same"), [(31, True), (32, False)])
+def test_the_prefix_rule_ends_at_32_characters(added: int, same: bool) -> None:  # noqa: FBT001
+    """31 added characters are a trifle, 32 are not."""
+    text = "A short note on rain."
+    verdict = judged(text + "x" * added, text, DuplicateRules(cosine=0.999))
+
+    assert (verdict.match is not None) is same
+
+
+def test_a_small_change_is_the_same_by_cosine() -> None:
+    """Openings whose cosine reaches the threshold, confirmed on the whole text."""
+    verdict = judged(CLAUSES.replace("Clause 7:", "Claus 7:"), CLAUSES)
+
+    assert verdict.match is not None
+    assert verdict.match.rule == "cosine"
+    assert verdict.match.evidence["cosine"] >= 0.90
+    assert verdict.match.evidence["whole_text"] > 0.95
+
+
+def test_just_below_the_threshold_the_edit_distance_decides() -> None:
+    """A cosine in [t - 0.02, t) is enough if more than 95 % of letters agree."""
+    text, other = "a" * 99 + "b", "c" + "a" * 99
+    below = np.array([0.96, (1 - 0.96**2) ** 0.5], dtype=np.float32)
+    unit = np.array([1.0, 0.0], dtype=np.float32)
+
+    verdict = near_duplicate(
+        opening("new", text, unit),
+        text,
+        [opening("old", other, below)],
+        DuplicateRules(cosine=0.97),
+        lambda _: other,
+    )
+
+    assert verdict.match is not None
+    assert (verdict.match.rule, verdict.match.similarity) == ("edit_distance", 0.98)
+
+
+def test_below_the_band_nothing_is_merged() -> None:
+    """A cosine under t - 0.02 is a rejected pair, however alike the letters."""
+    text, other = "a" * 99 + "b", "c" + "a" * 99
+    far = np.array([0.94, (1 - 0.94**2) ** 0.5], dtype=np.float32)
+    unit = np.array([1.0, 0.0], dtype=np.float32)
+
+    verdict = near_duplicate(
+        opening("new", text, unit),
+        text,
+        [opening("old", other, far)],
+        DuplicateRules(cosine=0.97),
+        lambda _: other,
+    )
+
+    assert verdict.match is None
+    assert [(s.rule, s.accepted) for s in verdict.compared] == [("cosine", False)]
+
+
+def test_a_shared_opening_is_not_a_shared_document() -> None:
+    """The original threw the second document's remainder away; this notes a miss."""
+    one = CLAUSES[:900] + " Annex on solar roofs. " * 60
+    two = CLAUSES[:900] + " Annex on river barges. " * 60
+
+    verdict = judged(two, one)
+
+    assert verdict.match is None
+    [miss] = verdict.near_misses
+    assert (miss["document_id"], miss["rule"]) == ("old", "prefix")
+    assert miss["whole_text"] < miss["whole_text_above"]
+
+
+def test_changed_numbers_keep_two_revisions_apart() -> None:
+    """A deadline that moved is another fact, however alike the rest."""
+    old = CLAUSES + " The deadline is 15 March 2026 and the budget 200,000 euro."
+    new = old.replace("15 March", "30 April")
+
+    assert judged(new, old).match is None
+    assert judged(new, old).near_misses[0]["numbers_differ"] == ["30", "15"]
+    assert judged(new, old, DuplicateRules(cosine=0.90, same_numbers=False)).match
+
+
+def test_the_first_of_the_given_order_that_passes_wins() -> None:
+    """Candidates come newest first, and the order decides, not the best score."""
+    text = "The pump runs at night and rests by day."
+    others = [opening("newest", text + " Ok."), opening("older", text)]
+
+    verdict = near_duplicate(
+        opening("new", text),
+        text,
+        others,
+        RULES,
+        lambda i: {"newest": text + " Ok."}.get(i, text),
+    )
+
+    assert verdict.match is not None
+    assert verdict.match.document_id == "newest"
+
+
+def test_case_and_punctuation_may_be_ignored() -> None:
+    """The optional pass compares case-folded text without punctuation."""
+    text, other = "THE PUMP, RUNS; AT NIGHT!", "the pump runs at night"
+    rules = DuplicateRules(cosine=0.999, normalised=True)
+
+    assert judged(text, other, DuplicateRules(cosine=0.999)).match is None
+    assert judged(text, other, rules).match is not None
+
+
+def test_the_mean_of_the_first_chunks_may_decide() -> None:
+    """Documents of which only the intro changed are found by their mean."""
+    near, far = np.eye(2, dtype=np.float32)
+    mean = np.array([0.8, 0.6], dtype=np.float32)
+    one = Opening(document_id="new", text="x", vector=near, mean=mean)
+    two = Opening(document_id="old", text="y", vector=far, mean=mean)
+    rules = DuplicateRules(cosine=0.97, mean_of=3)
+
+    verdict = near_duplicate(one, CLAUSES, [two], rules, lambda _: CLAUSES + "!")
+
+    assert verdict.match is not None
+    assert verdict.match.evidence["mean_cosine"] == 1.0
+
+
+def test_a_threshold_of_one_is_off_for_every_embedder() -> None:
+    """In the original, 1.0 did not switch reuse off under the hash embedder."""
+    assert not DuplicateRules(cosine=1.0).on
+    assert DuplicateRules(cosine=0.999).on
+
+
+def test_huge_texts_are_compared_in_linear_time() -> None:
+    """Beyond a size, runs of words are compared instead of letters."""
+    words = " ".join(f"word{i}" for i in range(60_000))
+
+    assert judged(words + " Impact.", words).match is not None
+    assert judged(words, words[: len(words) // 2] + " x" * 200_000).match is None
+
+
+@given(st.text(min_size=1, max_size=300), st.text(min_size=200, max_size=300))
+def test_unrelated_remainders_are_never_merged(head: str, tail: str) -> None:
+    """Whatever the opening, a remainder that differs keeps documents apart."""
+    one = head + "alpha beta gamma " * 200
+    two = head + tail + "delta epsilon zeta " * 200
+
+    verdict = near_duplicate(
+        opening("new", "same"), one, [opening("old", "same")], RULES, lambda _: two
+    )
+
+    assert verdict.match is None
