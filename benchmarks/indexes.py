@@ -168,20 +168,19 @@ def exact_dense(
     keys = keys_of(size)
     wide = asked.astype(np.float64)
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
-    scores = np.empty((0, len(asked)))
-    held = NOTHING
+    best = np.full((4 * DEPTH, len(asked)), -np.inf)
+    held = np.zeros(best.shape, np.int64)
     for at, part in enumerate(rows(real, size)):
         block = part.astype(np.float64)
         block /= np.linalg.norm(block, axis=1, keepdims=True)
-        scores = np.concatenate([scores, np.round(block @ wide.T, 9)])
-        held = np.concatenate([held, keys[at * BATCH : at * BATCH + len(part)]])
-        if len(held) > 20 * BATCH or len(held) >= size:
-            best = np.argsort(-scores, axis=0, kind="stable")[: 4 * DEPTH]
-            kept = np.unique(best)
-            scores, held = scores[kept], held[kept]
-    return [
-        held[np.lexsort((held, -scores[:, at]))[:DEPTH]] for at in range(len(asked))
-    ]
+        some = keys[at * BATCH : at * BATCH + len(part), np.newaxis]
+        best = np.concatenate([best, np.round(block @ wide.T, 9)])
+        held = np.concatenate([held, np.broadcast_to(some, (len(part), len(asked)))])
+        first = np.argpartition(-best, 4 * DEPTH, axis=0)[: 4 * DEPTH]
+        best = np.take_along_axis(best, first, axis=0)
+        held = np.take_along_axis(held, first, axis=0)
+    order = np.lexsort((held, -best), axis=0)[:DEPTH]
+    return list(np.take_along_axis(held, order, axis=0).T)
 
 
 def dense(given: Material, size: int, folder: Path) -> Iterator[Figure]:

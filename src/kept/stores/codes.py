@@ -2,7 +2,8 @@
 
 A code is a function of its vector alone: the rotation is fixed, the centre is the
 origin and nothing is learnt from the vectors that came before. So an estimate does
-not depend on the history of the index either.
+not depend on the history of the index either; at the bottom of what is fetched, which
+vectors are estimated at all does, since a one-bit filter goes before.
 """
 
 from functools import cache
@@ -54,7 +55,10 @@ class Codes:
 
     @property
     def spread(self) -> float:
-        """The standard deviation of an estimated cosine, as measured."""
+        """The standard deviation of an estimated cosine.
+
+        Measured with MiniLM (384 numbers: 0.019) and the hash embedder (512: 0.016).
+        """
         return _SPREAD / float(np.sqrt(self._index.d))
 
     def add(self, vectors: NDArray[np.float32]) -> None:

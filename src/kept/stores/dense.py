@@ -5,9 +5,12 @@ which name the likely best; these are scored in float64 from the mapped rows. Ho
 are scored depends on the answer: more are fetched until the worst estimate fetched
 lies clearly below the last place, by a multiple of the codes' measured error.
 
-The order is cosine rounded to 9 places, then key. It depends on what the index holds,
-never on how it came to hold it. The index is derived: it can be deleted and built
-again from the truth.
+The order is cosine rounded to 9 places, then key. A scan is exact. With codes it is
+exact but for errors beyond the margin, and so is its independence of history: at the
+bottom of what is fetched, the engine's choice depends on the order of arrival, and the
+margin keeps that away from the answer. Three histories of 100,000 rows gave the exact
+order for all of 400 questions. The index is derived: it can be deleted and built again
+from the truth.
 """
 
 import math
@@ -16,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,15 +36,21 @@ _SCAN_MARGIN = 5e-4
 _CLEARLY = 3.6
 _BARELY = 1.8
 _GATHERED = 4096
+_USUAL_SIZE = 100_000
 _MOSTLY = 0.25
 _WORTH_CODES = 1 / 12
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is scanned and fetched; answers do not depend on it, only time does."""
+    """How much is scanned and fetched: a matter of time, not of the answer.
 
-    scanned_whole: int = 16_384
+    Measured with MiniLM's vectors: scanning is quicker than codes on 16,000 rows and,
+    in the domain, slower on 32,000; on 100,000 rows 512 fetched are enough for nine
+    in ten questions in the domain, and seldom for one off every topic.
+    """
+
+    scanned_whole: int = 20_000
     first_fetch: int = 512
     last_fetch: int = 8192
 
@@ -178,7 +186,8 @@ class DenseIndex:
         """
         codes = self._contents.codes
         share = 1.0 if chosen is None else float(chosen.mean())
-        wanted = math.ceil(max(self._effort.first_fetch, 4 * limit) / share)
+        first = self._effort.first_fetch * max(1.0, len(self) / _USUAL_SIZE) ** 0.3
+        wanted = math.ceil(max(first, 4 * limit) / share)
         most = max(self._effort.last_fetch, 2 * limit)
         while codes is not None and min(wanted, most) < len(self):
             wanted = min(wanted, most)
@@ -287,6 +296,3 @@ def _deeper(estimates: NDArray[np.float32], goal: float) -> int:
     missing = float(estimates[-1]) - goal
     doublings = missing / step if 0.0 < missing < 3.0 * step else 1.0
     return math.ceil(count * max(2.0, 1.2 * math.exp2(doublings)))
-
-
-faiss.omp_set_num_threads(1)
