@@ -5,7 +5,9 @@ from math import log2
 import pytest
 
 from kept.errors import InputError
-from kept.evaluation.measures import Measures, means, measured
+from kept.evaluation.compare import compare
+from kept.evaluation.measures import Measures, means
+from kept.evaluation.suite import scored_run
 
 QRELS = {"q1": {"a": 2, "b": 1, "c": 0}, "q2": {"x": 1}}
 
@@ -40,7 +42,9 @@ def test_scores_closer_than_single_precision_keep_their_order() -> None:
 
 def test_query_without_a_ranking_counts_as_zero() -> None:
     """What a system refused to rank lowers its mean."""
-    assert measured(QRELS, {"q1": (("a", 1.0),)}, ["Success@1"]) == {"Success@1": 0.5}
+    run = scored_run(QRELS, {"q1": (("a", 1.0),)}, measures=["Success@1"])
+
+    assert run.means == {"Success@1": 0.5}
 
 
 def test_hits_is_another_name_of_success() -> None:
@@ -66,9 +70,19 @@ def test_no_measure_is_refused() -> None:
 def test_run_of_other_queries_is_refused() -> None:
     """A run that shares no query with the judgements would silently be worth 0."""
     with pytest.raises(InputError, match="same query ids"):
-        measured(QRELS, {"other": (("a", 1.0),)})
+        scored_run(QRELS, {"other": (("a", 1.0),)})
 
 
 def test_mean_of_nothing_is_nothing() -> None:
     """No queries, no figures."""
     assert means([]) == {}
+
+
+def test_runs_of_other_systems_can_be_compared() -> None:
+    """Two runs on the same judgements are compared like any others."""
+    good = scored_run(QRELS, {"q1": (("a", 1.0),), "q2": (("x", 1.0),)}, name="good")
+    poor = scored_run(QRELS, {"q1": (("c", 1.0),), "q2": (("x", 1.0),)}, name="poor")
+
+    delta = compare(good, poor).delta("RR")
+
+    assert (delta.before, delta.after, delta.losses) == (1.0, 0.5, 1)

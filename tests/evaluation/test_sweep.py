@@ -46,27 +46,18 @@ def test_grid_is_every_combination_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [
-        [],
-        ["floor"],
-        ["=1"],
-        ["floor="],
-        ["k=1:9:0"],
-        ["k=a:b:c"],
-        ["k=[1"],
-        ["k={a: 1}"],
-        ["k=3:1:1"],
-    ],
+    "option", ["floor", "=1", "floor=", "k=1:9:0", "k=a:b:c", "k=3:1:1", "k=[1", "k={}"]
 )
-def test_bad_grids_are_refused(options: list[str]) -> None:
+def test_bad_options_are_refused(option: str) -> None:
     """The error shows how an option is written."""
-    with pytest.raises(InputError, match=r"write|name between"):
-        grid(options)
+    with pytest.raises(InputError, match="write"):
+        grid([option])
 
 
 def test_grid_has_a_limit() -> None:
     """A grid that would never end is refused before it begins."""
+    with pytest.raises(InputError, match="0 combinations"):
+        grid([])
     with pytest.raises(InputError, match="1200 combinations"):
         grid(["a=1:30:1", "b=1:40:1"])
 

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -65,19 +65,6 @@ def means(values: Iterable[Values]) -> dict[str, float]:
         name: round(math.fsum(row[name] for row in rows) / len(rows), 9)
         for name in rows[0]
     }
-
-
-def measured(
-    qrels: Qrels, run: Run, names: Sequence[str] = DEFAULT_MEASURES
-) -> dict[str, float]:
-    """Return the mean of each measure over all judged queries."""
-    if not any(run.get(q) for q in qrels):
-        msg = (
-            "the run ranks nothing for any judged query; check that run and "
-            "judgements use the same query ids"
-        )
-        raise InputError(msg)
-    return means(Measures.named(*names).of_run(qrels, run).values())
 
 
 def _parsed(name: str) -> Any:  # noqa: ANN401 -- ir_measures has no types

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from kept.decisions import Selection
 from kept.errors import InputError
-from kept.evaluation.collection import Collection, Question
+from kept.evaluation.collection import Collection, Qrels, Question
 from kept.evaluation.measures import DEFAULT_MEASURES, Measures
 from kept.evaluation.runs import (
     EvaluationRun,
@@ -18,7 +18,7 @@ from kept.evaluation.runs import (
     StageCount,
     Touch,
 )
-from kept.evaluation.trec import Ranking, best_first
+from kept.evaluation.trec import Ranking, Run, best_first
 from kept.model import Candidate
 
 CITED = 3
@@ -136,6 +136,36 @@ def evaluate(
             if record.question_id not in done:
                 writer.add(record)
         return writer.finish()
+
+
+def scored_run(
+    qrels: Qrels,
+    run: Run,
+    *,
+    measures: Iterable[str] = DEFAULT_MEASURES,
+    name: str = "run",
+) -> EvaluationRun:
+    """Measure a run that another system wrote, against judgements alone.
+
+    It compares with any other run that was scored on the same judgements.
+    """
+    if not any(run.get(question_id) for question_id in qrels):
+        msg = (
+            "the run ranks nothing for any judged query; check that run and "
+            "judgements use the same query ids"
+        )
+        raise InputError(msg)
+    judged = Collection(
+        name="judgements",
+        passages=(),
+        questions=tuple(Question(id=q, text=q) for q in qrels),
+        qrels=qrels,
+    )
+
+    def search(question: str) -> Ranked:
+        return Ranked(ranking=tuple(run.get(question, ())))
+
+    return evaluate(judged, search, plan(judged, measures=measures, name=name))
 
 
 def _records(
