@@ -1,0 +1,290 @@
+"""Presets: flags → pipeline, by ==."""
+
+import pytest
+
+from kept.errors import SettingsError
+from kept.model import Query
+from kept.pipeline import Pipeline
+from kept.presets import PRESETS, Badge, GateRules, Parts, Plan, preset
+from kept.render import record_json
+from kept.stages import (
+    AcceptedCap,
+    Answerable,
+    AskJudge,
+    CharBudget,
+    Composite,
+    DenseFloor,
+    DistanceThresholds,
+    Diversity,
+    DocumentLimit,
+    ExcerptCap,
+    Fuse,
+    LabelRequired,
+    MaximalMarginalRelevance,
+    MinSimilarity,
+    OnePerDocument,
+    OpportunisticRerank,
+    PerIntentCap,
+    Pin,
+    ProtectKeywordHit,
+    ProtectNearMatches,
+    ReciprocalRankFusion,
+    RelevanceFloor,
+    RelevanceReranker,
+    ReservedTokenBudget,
+    ScoreFloor,
+    SmallDense,
+    SoftScoreLimit,
+    SparseRecall,
+    TagFilter,
+    TokenBudget,
+    TopK,
+)
+from kept.testing import ScriptedJudge, candidates
+
+JUDGE = ScriptedJudge(frozenset())
+PARTS = Parts(near_match_distance=0.12)
+ALL_PARTS = Parts(near_match_distance=0.12, judge=JUDGE, reranker=RelevanceReranker())
+
+
+def plan(name: str, parts: Parts = PARTS, **overrides: object) -> Plan:
+    """Return the plan of a preset with *overrides*."""
+    return preset(name).plan(preset(name).configure(overrides), parts)
+
+
+def test_default_guards_on_the_absolute_channel() -> None:
+    """Order is fused; protection, floors and waiver are absolute."""
+    assert plan("default").pipeline == Pipeline.of(
+        Fuse(0.5, 0.5),
+        ProtectNearMatches(0.12),
+        ProtectKeywordHit(0.5, "bm25_share"),
+        RelevanceFloor(0.30),
+        DenseFloor(0.15, 0.9, "cosine", "coverage"),
+        Diversity(2, 0.15),
+        DocumentLimit(4),
+        TopK(8),
+    )
+
+
+def test_default_with_everything_on() -> None:
+    """The judge is asked before the budget, so that rejects do not waste it."""
+    on = plan(
+        "default",
+        ALL_PARTS,
+        near_match_distance=0.05,
+        refuse_below=0.4,
+        validation_enable=True,
+        max_chars=900,
+        diversity="mmr",
+        fusion="reciprocal_rank",
+    )
+
+    assert on.pipeline == Pipeline.of(
+        ReciprocalRankFusion(),
+        ProtectNearMatches(0.05),
+        ProtectKeywordHit(0.5, "bm25_share"),
+        Answerable(0.4),
+        RelevanceFloor(0.30),
+        DenseFloor(0.15, 0.9, "cosine", "coverage"),
+        OpportunisticRerank(RelevanceReranker(), 0.45, 0.60, 20, "relevance"),
+        DocumentLimit(4),
+        MaximalMarginalRelevance(8, 0.7),
+        AskJudge(JUDGE),
+        CharBudget(900, "skip"),
+    )
+
+
+def test_default_without_guardrails_is_plain_hybrid_search() -> None:
+    """The master switch leaves fusion and the top k."""
+    off = plan("default", guardrails_enable=False)
+
+    assert off.pipeline == Pipeline.of(Fuse(0.5, 0.5), TopK(8))
+    assert off.gate is None
+
+
+def test_default_can_leave_single_guards_out() -> None:
+    """Off means absent."""
+    off = plan("default", keyword_protection=None, diversity="off", gate_enable=False)
+
+    names = [stage.name for stage in off.pipeline.stages]
+    assert "protect_keyword_hit" not in names
+    assert "diversity" not in names
+    assert off.gate is None
+
+
+def test_few_shot_defaults_only_take_the_top() -> None:
+    """With no flags set, selection is what it was before the guardrails."""
+    assert plan("few_shot").pipeline == Pipeline.of(LabelRequired(), TopK(2))
+
+
+def test_few_shot_with_everything_on_keeps_the_documented_order() -> None:
+    """Tags, labels, threshold, top k, budget, judge, cap."""
+    on = plan(
+        "few_shot",
+        ALL_PARTS,
+        enable_item_tag_filter=True,
+        min_reference_similarity=0.6,
+        max_reference_chars_per_item=800,
+        enable_reference_validation=True,
+    )
+
+    assert on.pipeline == Pipeline.of(
+        TagFilter(),
+        LabelRequired(),
+        MinSimilarity(0.6, "half"),
+        TopK(2),
+        CharBudget(800, "stop"),
+        AskJudge(JUDGE),
+        AcceptedCap(2),
+    )
+
+
+def test_the_cap_of_accepted_references_applies_only_with_validation() -> None:
+    """In the original it held always, so a top k above 2 did nothing."""
+    without = plan("few_shot", ALL_PARTS, top_k_references=5)
+
+    assert without.pipeline == Pipeline.of(LabelRequired(), TopK(5))
+
+
+def test_tenant_kb_has_the_documented_guards() -> None:
+    """Floors on the fused score, the band below 0.60, two adjacent chunks."""
+    assert plan("tenant_kb").pipeline == Pipeline.of(
+        Fuse(0.65, 0.35),
+        ProtectKeywordHit(0.5),
+        ScoreFloor(0.45),
+        DenseFloor(0.15, 0.9),
+        OpportunisticRerank(RelevanceReranker(), 0.45, 0.60, 20),
+        Diversity(2, 0.15),
+        TopK(8),
+    )
+
+
+def test_tenant_kb_without_guardrails_is_plain_hybrid_search() -> None:
+    """RETRIEVAL_GUARDRAILS_ENABLE=false."""
+    off = plan("tenant_kb", RETRIEVAL_GUARDRAILS_ENABLE=False)
+
+    assert off.pipeline == Pipeline.of(Fuse(0.65, 0.35), TopK(8))
+    assert off.gate is None
+
+
+def test_tenant_kb_has_a_toggle_for_each_guard() -> None:
+    """Floors, waiver, inclusion and rerank, one by one."""
+    off = plan(
+        "tenant_kb",
+        score_floor_enable=False,
+        keyword_include_enable=False,
+        rerank_enable=False,
+    )
+    strict = plan("tenant_kb", allow_keyword_top1_override=False)
+
+    assert off.pipeline == Pipeline.of(Fuse(), Diversity(2, 0.15), TopK(8))
+    assert DenseFloor(0.15, None) in strict.pipeline.stages
+
+
+def test_grants_takes_the_nearest_and_budgets_on_request() -> None:
+    """No budget, a plain one, or one with shares."""
+    shares = {"eligibility": 0.3}
+
+    assert plan("grants").pipeline == Pipeline.of(TopK(5))
+    assert plan("grants", token_budget=900).pipeline == Pipeline.of(
+        TokenBudget(900), TopK(5)
+    )
+    assert plan(
+        "grants", token_budget=900, reserved_shares=shares
+    ).pipeline == Pipeline.of(ReservedTokenBudget(900, shares), TopK(5))
+
+
+def test_near_match_protects_before_it_weighs() -> None:
+    """Protect, assist, weigh, filter, elect, cap, trim."""
+    caps = {"educational": 5, "persuasive": 4, "story": 6}
+    caps |= dict.fromkeys(("contrarian", "emotional", "other"), 5)
+
+    assert plan("near_match").pipeline == Pipeline.of(
+        ProtectNearMatches(0.10),
+        SparseRecall(0.20, 2),
+        SmallDense(0.15, 3, 6),
+        Composite(),
+        SoftScoreLimit(0.40),
+        DistanceThresholds(0.42, 0.50),
+        OnePerDocument(),
+        ExcerptCap(2),
+        PerIntentCap(caps),
+        TopK(6),
+    )
+
+
+def test_near_match_without_protection_is_what_was_there_before() -> None:
+    """Composite, filters, caps."""
+    off = plan(
+        "near_match",
+        protection_enable=False,
+        sparse_recall_enable=False,
+        small_dense_assist_enable=False,
+    )
+
+    assert off.pipeline.stages[0] == Composite()
+
+
+@pytest.mark.parametrize(
+    ("name", "flag"),
+    [
+        ("few_shot", "EMBEDDING_ENABLE_REFERENCE_VALIDATION"),
+        ("default", "KEPT_VALIDATION_ENABLE"),
+    ],
+)
+def test_validation_without_a_judge_is_refused_at_start(name: str, flag: str) -> None:
+    """Enabled means it works or there is no start."""
+    with pytest.raises(SettingsError, match=f"{flag} is True, but no judge"):
+        plan(name, **{flag: True})
+
+
+@pytest.mark.parametrize(
+    ("name", "gate", "legs", "badge"),
+    [
+        ("default", GateRules(3, ask_knowledge_base=True), 2, "relevance"),
+        ("tenant_kb", GateRules(3), 2, "fused"),
+        ("few_shot", None, 1, "relevance"),
+        ("grants", None, 1, "relevance"),
+        ("near_match", None, 1, "relevance"),
+    ],
+)
+def test_a_plan_says_what_surrounds_the_stages(
+    name: str, gate: GateRules | None, legs: int, badge: str
+) -> None:
+    """Gate, legs of recall and the badge."""
+    chosen = plan(name)
+
+    assert chosen.gate == gate
+    assert chosen.legs == ("dense", "keyword")[:legs]
+    assert chosen.badge == Badge(badge, 0.50)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_pins_are_a_stage_only_when_a_query_has_them(name: str) -> None:
+    """And then the first."""
+    settings = preset(name).configure()
+
+    with_pins = preset(name).plan(settings, PARTS, pins=True).pipeline
+
+    assert with_pins.stages[0] == Pin()
+    assert with_pins.stages[1:] == plan(name).pipeline.stages
+
+
+def test_on_violation_reaches_the_pipeline() -> None:
+    """Production logs and restores where development raises."""
+    assert plan("near_match").pipeline.on_violation == "raise"
+    assert plan("near_match", on_violation="log").pipeline.on_violation == "log"
+
+
+def test_flags_off_give_the_very_bytes_of_plain_hybrid_search() -> None:
+    """Equal pipelines, equal output."""
+    pool = candidates("""
+        a 0.9 bm25=3
+        b 0.8
+        c 0.3 bm25=9
+    """)
+    plain = Pipeline.of(Fuse(0.65, 0.35), TopK(8))(Query(text="q"), pool)
+
+    off = plan("tenant_kb", guardrails_enable=False).pipeline(Query(text="q"), pool)
+
+    assert record_json(off) == record_json(plain)
