@@ -19,8 +19,9 @@ from kept.embedders import checked
 from kept.errors import InputError, KeptError, UnreadableSourceError
 from kept.ports import Embedder, Intake, Vectors
 from kept.receipts import NewChunk, NewDocument, Receipt, Source
-from kept.text.chunking import DEFAULT_SECTION_TAGS, chunk_text
+from kept.text.chunking import chunk_text
 from kept.text.draft import Draft
+from kept.text.sections import DEFAULT_SECTION_TAGS
 from kept.text.tokens import analyse, count_tokens, detect_language
 
 FIRST_WINDOW_CHUNKS = 8

@@ -47,13 +47,15 @@ def bm25(terms: QueryTerms, frequencies: Floats, lengths: Floats) -> Floats:
     """Return the exact BM25 of chunks, a row of *frequencies* for each."""
     relative = lengths[:, None] / (terms.average_length or 1.0)
     damped = frequencies * (K1 + 1) / (frequencies + K1 * (1 - B + B * relative))
-    return np.round((damped * terms.rarity).sum(axis=1), PLACES)
+    scores: Floats = np.round((damped * terms.rarity).sum(axis=1), PLACES)
+    return scores
 
 
 def coverage(terms: QueryTerms, frequencies: Floats) -> Floats:
     """Return the share of the question's weight that each chunk covers."""
     held = np.where(frequencies > 0, terms.rarity, 0.0).sum(axis=1)
-    return np.round(held / (terms.mass or 1.0), PLACES)
+    shares: Floats = np.round(held / (terms.mass or 1.0), PLACES)
+    return shares
 
 
 def bm25_share(terms: QueryTerms, scores: Floats) -> Floats:

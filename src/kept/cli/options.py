@@ -83,3 +83,15 @@ def told_on_stderr() -> Progress:
             sys.stderr.write(f"kept: {step}\n")
 
     return tell
+
+
+def pairs(option: str, given: list[str] | None) -> dict[str, str]:
+    """Return KEY=VALUE options as a mapping."""
+    found: dict[str, str] = {}
+    for pair in given or ():
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            msg = f"{option} is {pair!r}; expected KEY=VALUE"
+            raise InputError(msg)
+        found[key] = value
+    return found

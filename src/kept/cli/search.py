@@ -7,7 +7,7 @@ import typer
 from kept.cli import options
 from kept.cli.output import number, print_json, print_table, say, shortened
 from kept.decisions import Decision
-from kept.errors import InputError, NotFoundError
+from kept.errors import NotFoundError
 from kept.filters import Filters
 from kept.render import decision_json, found_json, story
 from kept.retrieve import Found
@@ -58,7 +58,7 @@ def search(
     filters = Filters(
         types=tuple(types or ()),
         tags=tuple(tags or ()),
-        metadata=_pairs(where or []),
+        metadata=options.pairs("--where", where),
         since=since,
         until=until,
     )
@@ -171,14 +171,3 @@ def _reasons(decisions: tuple[Decision, ...]) -> str:
         name = f"{decision.verdict} {decision.reason}"
         counts[name] = counts.get(name, 0) + 1
     return ", ".join(f"{count} {name}" for name, count in counts.items())
-
-
-def _pairs(given: list[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for pair in given:
-        key, equals, value = pair.partition("=")
-        if not equals:
-            msg = f"--where is {pair!r}; expected KEY=VALUE"
-            raise InputError(msg)
-        pairs[key] = value
-    return pairs

@@ -166,6 +166,11 @@ class DenseIndex:
         chosen[positions] = True
         return self._nearest(unit, limit, chosen)
 
+    def keys(self) -> NDArray[np.int64]:
+        """Return every key that is held, in order."""
+        table = self._contents.table
+        return np.sort(table.keys[table.alive])
+
     def cosines(
         self, query: NDArray[np.float32], keys: NDArray[np.int64]
     ) -> NDArray[np.float64]:

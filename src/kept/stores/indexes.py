@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from itertools import chain
 from pathlib import Path
 
 import apsw
@@ -102,20 +101,14 @@ class TenantIndexes:
 
     def _open_keyword(self) -> KeywordIndex:
         try:
-            return self._read_keyword()
+            return KeywordIndex.open(self.folder / "keyword", writable=True)
         except IndexTorn as torn:
             logger.warning("index_rebuilt", index="keyword", why=str(torn))
             return self._fresh_keyword()
 
     def _fresh_keyword(self) -> KeywordIndex:
         shutil.rmtree(self.folder / "keyword", ignore_errors=True)
-        return self._read_keyword()
-
-    def _read_keyword(self) -> KeywordIndex:
-        folder = self.folder / "keyword"
-        if not folder.exists():
-            KeywordIndex.open(folder, writable=True).close()
-        return KeywordIndex.open(folder, writable=False)
+        return KeywordIndex.open(self.folder / "keyword", writable=True)
 
     def _advance_dense(
         self, connection: apsw.Connection, documents: dict[int, int], upto: int
@@ -139,24 +132,11 @@ class TenantIndexes:
         )
 
     def _advance_keyword(self, connection: apsw.Connection) -> None:
-        """Let a writer of its own add what is missing, then look again.
-
-        The writer locks the folder among processes, so it lives no longer than this.
-        """
-        batches = _changed(connection, self.tenant, self.keyword.seq)
-        first = next(batches, None)
-        if first is None:
-            return
-        writer = KeywordIndex.open(self.folder / "keyword", writable=True)
-        try:
-            for documents, upto in chain([first], batches):
-                rows = _live_rows(connection, "chunks", "t.terms", documents)
-                writer.apply(
-                    upto, ((no, tokens(blob)) for no, blob in rows), list(documents)
-                )
-        finally:
-            writer.close()
-        self.keyword.reload()
+        for documents, upto in _changed(connection, self.tenant, self.keyword.seq):
+            rows = _live_rows(connection, "chunks", "t.terms", documents)
+            added = ((no, tokens(blob)) for no, blob in rows)
+            self.keyword.apply(upto, added, list(documents))
+        self.keyword.flush()
 
 
 def _changed(

@@ -134,6 +134,15 @@ class KeywordIndex:
         """Flush; the object is not used afterwards."""
         self.flush()
 
+    def keys(self) -> NDArray[np.int64]:
+        """Return every key that is held, in order."""
+        chunks = len(self)
+        found = self._searcher.search(tantivy.Query.all_query(), chunks + 1).hits
+        addresses = [address for _, address in found]
+        keys = np.array(self._searcher.fast_field_values("key", addresses), np.int64)
+        docs = np.array(self._searcher.fast_field_values("doc", addresses), np.int64)
+        return np.sort(keys[docs != _MARKER_DOC])
+
     def search(
         self,
         terms: Mapping[str, float],
@@ -258,7 +267,7 @@ class KeywordIndex:
 def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_integer_field("key", fast=True)
-    builder.add_integer_field("doc", indexed=True)
+    builder.add_integer_field("doc", indexed=True, fast=True)
     builder.add_text_field("terms", tokenizer_name="whitespace", index_option="freq")
     return builder.build()
 

@@ -1,0 +1,68 @@
+"""The demo: the main job on the documents that come with Kept."""
+
+import sys
+from pathlib import Path
+
+from kept import examples
+from kept.cli import options
+from kept.cli.ingest import handing_of, summary, take_in
+from kept.cli.output import say, shortened
+from kept.knowledge_base import KnowledgeBase
+from kept.render import told
+from kept.retrieve import Found
+from kept.text.reading import ReadOptions
+
+CITED = "How many days may I work from another country in a year?"
+IDENTIFIER = "INV-49302"
+JAPANESE = "通勤手当の上限はいくらですか"
+FAR = "Who won the football world cup in Brazil?"
+CHAT = "hey this is a test message"
+
+
+def demo(store: options.Store = None, embedder: options.Embedder = None) -> None:
+    """Take the example handbook in, ask it questions and explain the answers."""
+    folder = store or Path(".kept-demo")
+    settings = options.settings_of(store=folder, tenant="demo", embedder=embedder)
+    handbook = str(Path(examples.__file__).parent / "handbook")
+    say("Taking in the example handbook")
+    with options.opened(settings, make=True) as base:
+        handing = handing_of(settings, ReadOptions())
+        counts = take_in(base, handing, [handbook], prune=False, as_json=False)
+        say(summary(counts))
+        cited = _ask(base, CITED, "a passage to cite")
+        _ask(base, IDENTIFIER, "an identifier, as typed")
+        _ask(base, JAPANESE, "a question in Japanese")
+        _ask(base, FAR, "a question that these documents do not answer")
+        _ask(base, CHAT, "small talk")
+        _explain(cited)
+    say("\nAsk your own:")
+    say(f'  kept search "…" --store {folder} --tenant demo --explain')
+    if not cited.selection.candidates:
+        sys.exit(1)
+
+
+def _ask(base: KnowledgeBase, question: str, what: str) -> Found:
+    found = base.search(question, k=3)
+    say(f"\n{what}: {question}")
+    if found.refused is not None:
+        say(f"  refused ({found.refused.reason}): {found.refused.message}")
+    for place, candidate in enumerate(found.selection.candidates, start=1):
+        relevance = candidate.signals["relevance"]
+        name = Path(candidate.document.source_uri).name
+        say(
+            f"  [{place}] {candidate.document.title} ({name}), relevance {relevance:.0%}"
+        )
+        say(f"      {shortened(candidate.chunk.text, 160)}")
+    return found
+
+
+def _explain(found: Found) -> None:
+    selection = found.selection
+    say(
+        f"\nWhy these: {selection.recalled} recalled, {len(selection.candidates)} "
+        f"selected, {len(selection.dropped)} dropped. One that was dropped:"
+    )
+    for candidate in selection.dropped[:1]:
+        say(f"  {candidate.document.title}: {shortened(candidate.chunk.text, 100)}")
+        for stage, decision in selection.explain(candidate.id):
+            say(f"  {told(stage, decision)}")

@@ -1,0 +1,175 @@
+"""Taking documents in: kept ingest."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kept.cli import options
+from kept.cli.output import print_json, say
+from kept.cli.progress import bar
+from kept.errors import InputError
+from kept.knowledge_base import KnowledgeBase
+from kept.receipts import Receipt
+from kept.render import receipt_json
+from kept.settings import Settings
+from kept.sources import Handing
+from kept.text.reading import FetchLimits, ReadOptions
+
+SOME_FAILED = 7
+
+
+def ingest(
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Files, folders, URLs, or - for standard input."),
+    ],
+    store: options.Store = None,
+    tenant: options.Tenant = None,
+    preset: options.PresetName = None,
+    embedder: options.Embedder = None,
+    type_: Annotated[
+        str | None, typer.Option("--type", help="Type of the documents.")
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Title of the document.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Tag for every chunk.")
+    ] = None,
+    role: Annotated[
+        str | None, typer.Option("--role", help="Role of every chunk.")
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Label ITEM=SCORE of every chunk."),
+    ] = None,
+    metadata: Annotated[
+        list[str] | None, typer.Option("--meta", help="Metadata KEY=VALUE.")
+    ] = None,
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Encoding of text files.")
+    ] = None,
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Retire documents whose file is gone."),
+    ] = False,
+    max_chunks: Annotated[
+        int | None,
+        typer.Option("--max-chunks", help="Chunks of a document; 0 lifts the cap."),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take documents into the knowledge base; what is there already is reused.
+
+    For example: kept ingest handbook/ notes.pdf --store ./kb
+    """
+    settings = options.settings_of(
+        store=store,
+        tenant=tenant,
+        preset=preset,
+        embedder=embedder,
+        max_chunks=max_chunks,
+    )
+    declared: dict[str, Any] = {
+        "type": type_,
+        "title": title,
+        "tags": tuple(tags or ()),
+        "role": role,
+        "labels": options.pairs("--label", labels),
+        "metadata": options.pairs("--meta", metadata),
+    }
+    fields = {name: value for name, value in declared.items() if value}
+    handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
+    for name in paths:
+        _check(name)
+    with options.opened(settings, make=True) as base:
+        counts = take_in(base, handing, paths, prune=prune, as_json=as_json)
+    if not as_json:
+        for path, reason in handing.skipped:
+            say(f"skipped {path}: {reason}")
+        say(summary(counts))
+    if counts.get("failed"):
+        raise typer.Exit(SOME_FAILED)
+
+
+def handing_of(settings: Settings, read: ReadOptions) -> Handing:
+    """Return what turns names into texts, within the limits of the settings."""
+    return Handing(
+        options=read,
+        limits=FetchLimits(
+            allowed_hosts=frozenset(settings.url_hosts),
+            max_bytes=settings.url_max_bytes,
+            timeout_seconds=settings.url_timeout_seconds,
+        ),
+    )
+
+
+def take_in(
+    base: KnowledgeBase,
+    handing: Handing,
+    paths: list[str],
+    *,
+    prune: bool,
+    as_json: bool,
+) -> dict[str, int]:
+    """Ingest, tell each receipt as it is stored, and count them by status."""
+    counts: dict[str, int] = {}
+    with bar("ingesting") as tell:
+        total = handing.files(paths)
+        for done, receipt in enumerate(_receipts(base, handing, paths, prune), start=1):
+            counts[receipt.status] = counts.get(receipt.status, 0) + 1
+            tell("ingesting", done, max(done, total))
+            if as_json:
+                print_json(receipt_json(receipt))
+            elif receipt.status != "unchanged":
+                say(line(receipt))
+    return counts
+
+
+def _receipts(
+    base: KnowledgeBase,
+    handing: Handing,
+    paths: list[str],
+    prune: bool,  # noqa: FBT001 -- passed on
+) -> Iterator[Receipt]:
+    yield from base.ingest(handing(paths))
+    if prune:
+        for root in handing.roots:
+            for uri in base.store.sources(base.tenant, root):
+                if uri not in handing.seen:
+                    yield base.store.intake(base.tenant).forget(uri)
+
+
+def line(receipt: Receipt) -> str:
+    """Return a receipt as a person reads it."""
+    name = Path(receipt.source_uri).name or receipt.source_uri
+    parts = [f"{receipt.status:<10} {name}"]
+    if receipt.error:
+        parts.append(receipt.error)
+    if receipt.rule:
+        parts.append(f"same as {receipt.canonical_id} by {receipt.rule}")
+        parts.append(f"similarity {receipt.similarity:.3f}")
+    if receipt.status in ("created", "superseded"):
+        parts.append(f"{receipt.chunks} chunks")
+    if receipt.chars_left_out:
+        parts.append(f"{receipt.chars_left_out} characters left out by the cap")
+    for miss in receipt.evidence.get("near_misses", ()):
+        parts.append(f"only begins like {miss['document_id']}")
+    return ", ".join(parts)
+
+
+def summary(counts: dict[str, int]) -> str:
+    """Return how many of each there were."""
+    told = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return told or "nothing to take in"
+
+
+def _check(name: str) -> None:
+    """Refuse a path that is not there, before anything is done."""
+    if name == "-" or name.startswith(("http://", "https://")):
+        return
+    if not Path(name).exists():
+        msg = f"there is no file or folder {name!r}; check the path"
+        raise InputError(msg)

@@ -1,0 +1,64 @@
+"""Imports point one way, and modules stay small enough to read."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src" / "kept"
+LAYERS = (
+    {"errors"},
+    {"model"},
+    {"decisions", "signals", "filters", "receipts"},
+    {"pipeline", "duplicates", "counters"},
+    {"ports"},
+    {"text", "testing", "testing_contracts", "model_sources", "models"},
+    {"embedders", "llm", "prompts", "stages", "questionnaires", "questionnaire"},
+    {"presets", "evaluation", "support"},
+    {"gate", "calibration", "ingest", "references", "answer"},
+    {"retrieve"},
+    {"stores", "render", "reembed", "sources"},
+    {"settings"},
+    {"wiring"},
+    {"knowledge_base", "explain", "replay"},
+    {"examples", "examples_few_shot"},
+    {"cli"},
+)
+HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
+MODULES = sorted(
+    path
+    for path in SRC.rglob("*.py")
+    if path != SRC / "__init__.py" and "__pycache__" not in path.parts
+)
+
+
+def layer_of(path: Path) -> str:
+    """Return the first-level name of a module."""
+    return path.relative_to(SRC).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Return the first-level modules of ours that *path* imports."""
+    return {
+        node.module.split(".")[1]
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        and node.module is not None
+        and node.module.startswith("kept.")
+    }
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SRC)))
+def test_imports_point_down(path: Path) -> None:
+    """A module imports only its own layer or a lower one."""
+    height = HEIGHT[layer_of(path)]
+
+    higher = {name for name in imported(path) if HEIGHT[name] > height}
+
+    assert not higher
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SRC)))
+def test_modules_are_short(path: Path) -> None:
+    """No module has more than 400 lines."""
+    assert len(path.read_text("utf-8").splitlines()) <= 400
