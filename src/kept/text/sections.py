@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 
 def _table(names: str) -> Mapping[str, tuple[str, ...]]:
@@ -56,6 +57,8 @@ faq: faq, faqs, frequently asked questions, questions and answers, häufige frag
 DEFAULT_SECTION_TAGS: Mapping[str, Sequence[str]] = _table(_NAMES)
 
 MAX_HEADING_CHARS = 160
+MAX_TITLE_CHARS = 120
+_OPENING_CHARS = 20_000
 _MARKDOWN = re.compile(r"(#{1,6})\s+\S")
 _UNDERLINE = re.compile(r"(?:={2,}|-{2,})\s*")
 _NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3})*|[IVX]{1,5}|[A-Z])[.)]?\s+[^\W\d_]")
@@ -90,6 +93,20 @@ def heading_of(line: str, *, alone: bool, following: str) -> Heading | None:
     if line.endswith(_SENTENCE_ENDS):
         return None
     return _numbered(line, following) or _capitals(line)
+
+
+def title_of(text: str) -> str:
+    """Return the first marked heading near the start of a text, else its first line."""
+    lines = [line.strip() for line in text[:_OPENING_CHARS].splitlines()]
+    fenced = False
+    for line, following in pairwise([*lines, ""]):
+        fenced ^= line.startswith(("```", "~~~"))
+        marked = line.startswith("#") or is_underline(following)
+        if marked and not fenced:
+            heading = heading_of(line, alone=True, following=following)
+            if heading and heading.text:
+                return heading.text[:MAX_TITLE_CHARS]
+    return next(filter(None, lines), "")[:MAX_TITLE_CHARS]
 
 
 def is_underline(line: str) -> bool:

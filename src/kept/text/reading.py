@@ -1,0 +1,373 @@
+"""Reading: files, bytes and pages as drafts."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from kept.errors import InputError, UnreadableSourceError
+from kept.text.draft import Draft, merged
+from kept.text.encodings import declared_charset, decode
+from kept.text.formats import parse_yaml, read_docx, read_pdf, split_front_matter
+from kept.text.html import read_page
+from kept.text.rows import RowText, drafts_of, json_rows, table_rows
+from kept.text.sections import MAX_TITLE_CHARS, title_of
+
+Reading = Iterator[Draft | InputError]
+
+FORMATS: Mapping[str, str] = {
+    ".txt": "text",
+    ".text": "text",
+    ".log": "text",
+    ".rst": "text",
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdx": "markdown",
+    ".html": "html",
+    ".htm": "html",
+    ".xhtml": "html",
+    ".pdf": "pdf",
+    ".docx": "docx",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "csv",
+}
+CONTENT_TYPES: Mapping[str, str] = {
+    "text/html": "html",
+    "application/xhtml+xml": "html",
+    "text/markdown": "markdown",
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "text/tab-separated-values": "csv",
+    "application/jsonl": "jsonl",
+    "application/x-ndjson": "jsonl",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+}
+SIDECARS = (".meta.yaml", ".meta.yml", ".meta.json")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """What the caller says about the sources; it goes over what they declare.
+
+    *fields* are a draft's: title, type, tags, authority and so on.
+    """
+
+    encoding: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """What is known about some bytes before they are read."""
+
+    name: str
+    uri: str
+    options: ReadOptions
+    sidecar: Mapping[str, Any] = field(default_factory=dict)
+    content_type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What was found in some bytes."""
+
+    text: str
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    title: str = ""
+    encoding: str = "utf-8"
+
+
+def read_path(
+    path: Path, *, options: ReadOptions | None = None, source_uri: str | None = None
+) -> Reading:
+    """Yield the drafts of a file, and in their place what could not be read.
+
+    A file that cannot be read at all yields one error; nothing is raised.
+    """
+    uri = source_uri or printable(path)
+    try:
+        source = _Source(
+            name=path.name,
+            uri=uri,
+            options=options or ReadOptions(),
+            sidecar=_sidecar(path),
+        )
+        if FORMATS.get(path.suffix.casefold()) == "jsonl":
+            with path.open("rb") as lines:
+                yield from _read_lines(lines, source)
+        else:
+            yield from _read(path.read_bytes(), source)
+    except UnreadableSourceError as error:
+        yield error
+    except OSError as error:
+        yield UnreadableSourceError(
+            uri,
+            f"it cannot be opened ({error.strerror or error})",
+            "check that it is there and may be read",
+        )
+
+
+def read_bytes(
+    data: bytes,
+    name: str,
+    *,
+    options: ReadOptions | None = None,
+    source_uri: str | None = None,
+    content_type: str = "",
+) -> Reading:
+    """Yield the drafts of *data*; *content_type* or *name* tells the format."""
+    source = _Source(
+        name=name,
+        uri=source_uri or name,
+        options=options or ReadOptions(),
+        content_type=content_type,
+    )
+    yield from _read(data, source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """Which hosts may be asked, and how much and how long they may answer.
+
+    A host is a name, with a port where it is not the usual one.
+    """
+
+    allowed_hosts: frozenset[str] = frozenset()
+    max_bytes: int = 50_000_000
+    timeout_seconds: float = 30.0
+    allow_private: bool = False
+
+
+def read_url(
+    url: str, *, limits: FetchLimits, options: ReadOptions | None = None
+) -> Reading:
+    """Yield the drafts of a page, or what keeps it from being fetched or read."""
+    from kept.text.fetch import fetch  # noqa: PLC0415 -- a client only for URLs
+
+    try:
+        fetched = fetch(
+            url,
+            allowed_hosts=limits.allowed_hosts,
+            max_bytes=limits.max_bytes,
+            timeout_seconds=limits.timeout_seconds,
+            allow_private=limits.allow_private,
+        )
+    except InputError as error:
+        yield error
+        return
+    yield from read_bytes(
+        fetched.data,
+        fetched.name,
+        options=options,
+        source_uri=url,
+        content_type=fetched.content_type,
+    )
+
+
+def walk(
+    paths: list[Path], *, on_skip: Callable[[Path, str], None] | None = None
+) -> Iterator[Path]:
+    """Yield the files to read, folders in order of names.
+
+    A file that is named is always yielded. In a folder, hidden files and sidecars
+    are passed over; other formats go to *on_skip* with the reason.
+    """
+    skip = on_skip or (lambda path, reason: None)
+    for path in paths:
+        if path.is_dir():
+            yield from _walk_folder(path, skip, frozenset())
+        else:
+            yield path
+
+
+def printable(path: Path) -> str:
+    """Return a path as text that any store can hold."""
+    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+
+
+def _walk_folder(
+    folder: Path, skip: Callable[[Path, str], None], above: frozenset[tuple[int, int]]
+) -> Iterator[Path]:
+    try:
+        place = folder.stat()
+        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    except OSError as error:
+        skip(folder, f"cannot be listed ({error.strerror or error})")
+        return
+    if (place.st_dev, place.st_ino) in above:
+        skip(folder, "a link back to a folder above it")
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name.casefold().endswith(SIDECARS):
+            continue
+        if entry.is_dir():
+            yield from _walk_folder(entry, skip, above | {(place.st_dev, place.st_ino)})
+        elif entry.suffix.casefold() not in FORMATS:
+            skip(entry, f"{entry.suffix or 'no ending'} is no known format")
+        elif entry.is_file():
+            yield entry
+        else:
+            skip(entry, "no regular file")
+
+
+def _sidecar(path: Path) -> Mapping[str, Any]:
+    """Return what the file beside *path* declares about it."""
+    for name in (path.name, path.stem):
+        for ending in SIDECARS:
+            beside = path.with_name(name + ending)
+            if beside.is_file():
+                source = printable(beside)
+                text, _ = decode(beside.read_bytes(), source=source)
+                return parse_yaml(text, source)
+    return {}
+
+
+def _read(data: bytes, source: _Source) -> Reading:
+    """Yield the drafts of some bytes, errors in their place."""
+    kind = _format_of(data, source)
+    try:
+        if kind == "jsonl":
+            yield from _read_lines(data.splitlines(), source)
+        elif kind == "csv":
+            yield from _read_table(data, source)
+        else:
+            yield _read_document(data, kind, source)
+    except UnreadableSourceError as error:
+        yield error
+
+
+def _read_lines(lines: Iterable[bytes], source: _Source) -> Reading:
+    encoding = source.options.encoding
+    rows = json_rows(lines, source.uri, encoding)
+    found = False
+    for item in drafts_of(rows, source.uri, partial(_row_draft, source, encoding)):
+        found = True
+        yield item
+    if not found:
+        yield _empty(source.uri)
+
+
+def _read_table(data: bytes, source: _Source) -> Reading:
+    if not data.strip():
+        raise _empty(source.uri)
+    text, encoding = decode(data, source=source.uri, encoding=source.options.encoding)
+    rows = table_rows(text, source.uri)
+    yield from drafts_of(rows, source.uri, partial(_row_draft, source, encoding))
+
+
+def _read_document(data: bytes, kind: str, source: _Source) -> Draft:
+    """Return the one draft of a file that is a document."""
+    if not data.strip():
+        raise _empty(source.uri)
+    content = _READERS.get(kind, _read_text)(data, source)
+    layers = (content.declared, source.sidecar, source.options.fields)
+    fields = merged(layers, source.uri)
+    fields.setdefault("source_uri", source.uri)
+    title = content.title or title_of(content.text) or PurePosixPath(source.uri).stem
+    fields.setdefault("title", title[:MAX_TITLE_CHARS])
+    return _draft(content.text, source.uri, fields, content.encoding)
+
+
+def _read_pdf(data: bytes, source: _Source) -> _Content:
+    text, title = read_pdf(data, source.uri)
+    return _Content(text, declared={"title": title})
+
+
+def _read_docx(data: bytes, source: _Source) -> _Content:
+    text, title = read_docx(data, source.uri)
+    return _Content(text, declared={"title": title})
+
+
+def _read_html(data: bytes, source: _Source) -> _Content:
+    charset = _charset(source.content_type) or declared_charset(data)
+    text, encoding = decode(
+        data, source=source.uri, declared=charset, encoding=source.options.encoding
+    )
+    page = read_page(text)
+    return _Content(page.text, title=page.heading or page.title, encoding=encoding)
+
+
+def _read_markdown(data: bytes, source: _Source) -> _Content:
+    content = _read_text(data, source)
+    declared, text = split_front_matter(content.text, source.uri)
+    return _Content(text, declared=declared, encoding=content.encoding)
+
+
+def _read_text(data: bytes, source: _Source) -> _Content:
+    text, encoding = decode(
+        data,
+        source=source.uri,
+        declared=_charset(source.content_type),
+        encoding=source.options.encoding,
+    )
+    return _Content(text, encoding=encoding)
+
+
+_READERS: Mapping[str, Callable[[bytes, _Source], _Content]] = {
+    "pdf": _read_pdf,
+    "docx": _read_docx,
+    "html": _read_html,
+    "markdown": _read_markdown,
+}
+
+
+def _row_draft(source: _Source, encoding: str | None, row: RowText) -> Draft:
+    """Return the draft of one row."""
+    layers = (source.sidecar, row.declared, source.options.fields)
+    fields = merged(layers, row.place)
+    fields.setdefault("title", title_of(row.text))
+    fields.setdefault("source_uri", row.source_uri)
+    return _draft(row.text, row.place, fields, encoding or "utf-8", row.pieces)
+
+
+def _empty(source: str) -> UnreadableSourceError:
+    return UnreadableSourceError(source, "it is empty", "hand in a text")
+
+
+def _draft(
+    text: str,
+    source: str,
+    fields: Mapping[str, Any],
+    encoding: str,
+    pieces: tuple[str, ...] | None = None,
+) -> Draft:
+    """Return a draft, or say why its text is none."""
+    if not text.strip():
+        raise UnreadableSourceError(source, "it has no text", "hand in a text")
+    draft = Draft(text=text, encoding=encoding, pieces=pieces, **fields)
+    try:
+        "".join((text, draft.title, draft.source_uri, *(pieces or ()))).encode()
+    except UnicodeEncodeError as error:
+        raise UnreadableSourceError(
+            source, f"it holds half a character ({error.reason})", "mend the text"
+        ) from error
+    return draft
+
+
+def _format_of(data: bytes, source: _Source) -> str:
+    """Return the format: by what the server says, the name, then the first bytes."""
+    stated = source.content_type.partition(";")[0].strip().casefold()
+    ending = PurePosixPath(source.name).suffix.casefold()
+    if known := CONTENT_TYPES.get(stated) or FORMATS.get(ending):
+        return known
+    opening = data[:1024].lstrip().lower()
+    if opening.startswith(b"%pdf-"):
+        return "pdf"
+    if opening.startswith(b"pk\x03\x04") and b"word/" in data:
+        return "docx"
+    if opening.startswith((b"<!doctype html", b"<html")):
+        return "html"
+    return "markdown" if opening.startswith(b"---") else "text"
+
+
+def _charset(content_type: str) -> str | None:
+    """Return the character set in a content type."""
+    for part in content_type.split(";")[1:]:
+        name, _, value = part.partition("=")
+        if name.strip().casefold() == "charset":
+            return value.strip(" \"'")
+    return None

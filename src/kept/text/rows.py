@@ -1,0 +1,155 @@
+"""Rows: tables and JSON lines, a document in each."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kept.errors import UnreadableSourceError
+from kept.text.draft import Draft
+
+Row = tuple[int, Mapping[str, Any]]
+Rows = Iterator[Row | UnreadableSourceError]
+TEXT_FIELDS = ("text", "body", "content")
+ID_FIELDS = ("_id", "id")
+MAX_CELL_CHARS = 100_000_000
+_DELIMITERS = ",;\t|"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowText:
+    """One row: its text, its place in the source, and the fields beside the text."""
+
+    text: str
+    place: str
+    source_uri: str
+    declared: Mapping[str, Any]
+    pieces: tuple[str, ...] | None
+
+
+def json_rows(lines: Iterable[bytes], source: str, encoding: str | None) -> Rows:
+    """Yield the objects of JSON lines with their line numbers, or what is wrong."""
+    for number, line in enumerate(lines, start=1):
+        place = f"{source}:{number}"
+        try:
+            text = line.decode(encoding or "utf-8").strip().removeprefix("\ufeff")
+            row = json.loads(text) if text else None
+        except UnicodeDecodeError as error:
+            yield UnreadableSourceError(
+                place, f"not UTF-8 ({error})", "state the encoding, or save it as UTF-8"
+            )
+        except (json.JSONDecodeError, RecursionError) as error:
+            yield UnreadableSourceError(
+                place, f"not JSON ({error})", "expected one object a line"
+            )
+        else:
+            if isinstance(row, dict):
+                yield number, row
+            elif text:
+                kind = type(row).__name__
+                yield UnreadableSourceError(
+                    place, f"a {kind}", "expected one object a line"
+                )
+
+
+def table_rows(text: str, source: str) -> Rows:
+    """Yield the rows of a table with their line numbers, or what is wrong."""
+    csv.field_size_limit(MAX_CELL_CHARS)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        if not {*TEXT_FIELDS, "chunks"} & {name.casefold() for name in header}:
+            yield UnreadableSourceError(
+                f"{source}:1",
+                f"no column holds the text (there are: {', '.join(header)})",
+                f"name one of them {', '.join(TEXT_FIELDS)}",
+            )
+            return
+        for cells in reader:
+            if len(cells) > len(header):
+                yield UnreadableSourceError(
+                    f"{source}:{reader.line_num}",
+                    f"{len(cells)} cells under {len(header)} headings",
+                    "put texts that hold the delimiter in quotes",
+                )
+            elif any(cells):
+                yield reader.line_num, dict(zip(header, cells, strict=False))
+    except csv.Error as error:
+        yield UnreadableSourceError(
+            f"{source}:{reader.line_num}", f"not CSV ({error})", "mend the line"
+        )
+
+
+def _delimiter(text: str) -> str:
+    """Return the delimiter that the header has most of."""
+    header = text.lstrip().partition("\n")[0]
+    return max(_DELIMITERS, key=header.count)
+
+
+def drafts_of(
+    rows: Rows, source: str, draft: Callable[[RowText], Draft]
+) -> Iterator[Draft | UnreadableSourceError]:
+    """Yield a draft for each row; errors pass through in their place."""
+    for row in rows:
+        if isinstance(row, UnreadableSourceError):
+            yield row
+            continue
+        try:
+            yield draft(_text_of(source, *row))
+        except UnreadableSourceError as error:
+            yield error
+
+
+def _text_of(source: str, number: int, given: Mapping[str, Any]) -> RowText:
+    """Return the text of a row, or say that it has none."""
+    fields = {str(name).strip(): value for name, value in given.items()}
+    place = f"{source}:{number}"
+    key = _taken(fields, ID_FIELDS)
+    pieces = _pieces(_taken(fields, ("chunks",)), place)
+    text = _taken(fields, TEXT_FIELDS)
+    if text is None and pieces:
+        text = "\n\n".join(pieces)
+    if not isinstance(text, str):
+        raise UnreadableSourceError(
+            place, "no text", f"expected a field {', '.join(TEXT_FIELDS)} or chunks"
+        )
+    name = number if key is None else key
+    return RowText(
+        text=text,
+        place=place,
+        source_uri=f"{source}#{name}",
+        declared=fields,
+        pieces=pieces,
+    )
+
+
+def _taken(fields: dict[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401 -- a JSON value
+    """Take the first field that is there and not empty."""
+    for name in names:
+        for given in list(fields):
+            if given.casefold() == name and fields[given] not in (None, ""):
+                return fields.pop(given)
+    return None
+
+
+def _pieces(value: object, place: str) -> tuple[str, ...] | None:
+    """Return the chunks of a row that came already cut."""
+    if isinstance(value, str):
+        value = _listed(value)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+        raise UnreadableSourceError(
+            place, "its chunks are no texts", "expected a list of texts"
+        )
+    return tuple(piece for piece in value if piece.strip()) or None
+
+
+def _listed(value: str) -> object:
+    """Return the list that a table's cell stands for, or the cell as one piece."""
+    try:
+        return json.loads(value) if value.startswith("[") else [value]
+    except json.JSONDecodeError:
+        return [value]
