@@ -162,6 +162,11 @@ def test_one_good_candidate_makes_a_question_answerable() -> None:
     assert Answerable(0.5)(QUERY, pool).kept is pool
 
 
+def test_an_empty_pool_has_no_best_candidate() -> None:
+    """A missing score is not 0."""
+    assert Answerable(0.5)(QUERY, ()).facts == {"best": None, "at_least": 0.5}
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [

@@ -20,7 +20,8 @@ _REASON = {
 class AskJudge:
     """Keep only what the judge accepts; unsure counts as reject.
 
-    There is no fallback: if the judge fails, so does the query.
+    There is no fallback: if the judge fails, so does the query. What is
+    protected stays whatever the judge thinks of it, as spared.
     """
 
     name: ClassVar[str] = "ask_judge"

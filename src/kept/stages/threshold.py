@@ -94,15 +94,18 @@ class DenseFloor:
         outcome = floored(candidates, self.signal, self.at_least, Reason.DENSE_FLOOR)
         if self.waived_at is None or not outcome.decisions:
             return outcome
-        below = {d.chunk_id for d in outcome.decisions}
+        below = {d.chunk_id: d.verdict for d in outcome.decisions}
         waived = {
             c.id: c.signal(self.waiver)
             for c in candidates
             if c.id in below and c.signal(self.waiver) >= self.waived_at
         }
         return Outcome(
-            tuple(c for c in candidates if c.id in waived or c.id not in below)
-            + tuple(c for c in outcome.kept if c.id in below and c.id not in waived),
+            tuple(
+                c
+                for c in candidates
+                if c.id in waived or below.get(c.id) is not DROPPED
+            ),
             tuple(self._decision(d, waived.get(d.chunk_id)) for d in outcome.decisions),
         )
 
@@ -130,9 +133,9 @@ class Answerable:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Hold the best candidate's relevance against the bar."""
-        best = max((c.signal("relevance") for c in candidates), default=0.0)
+        best = max((c.signal("relevance") for c in candidates), default=None)
         facts = {"best": best, "at_least": self.at_least}
-        if best >= self.at_least:
+        if best is None or best >= self.at_least:
             return Outcome(candidates, facts=facts)
         drop = Drop.because(Reason.UNANSWERABLE, **facts)
         sifted = sift(candidates, lambda _: drop)
