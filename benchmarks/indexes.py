@@ -146,7 +146,7 @@ def opened(folder: Path, kind: str, width: int) -> tuple[float, float]:
 
 
 def scan(given: Material, size: int, folder: Path) -> Iterator[Figure]:
-    """Measure the baseline: every vector in memory, multiplied in float32."""
+    """Measure the time of the baseline: all vectors in memory, times the query."""
     everything = np.concatenate(list(rows(given.vectors, size)))
     for kind, (_, asked) in given.questions.items():
         times = []
@@ -156,9 +156,9 @@ def scan(given: Material, size: int, folder: Path) -> Iterator[Figure]:
             np.argpartition(products, -DEPTH)[-DEPTH:]
             times.append(1000 * (time.perf_counter() - start))
         p50, p95 = np.percentile(times, [50, 95])
-        unmeasured = float("nan")
+        none = float("nan")
         width = float(4 * everything.shape[1])
-        yield Figure("scan", size, kind, p50, p95, 1.0, unmeasured, unmeasured, width)
+        yield Figure("scan", size, kind, p50, p95, none, none, none, width)
 
 
 def exact_dense(
