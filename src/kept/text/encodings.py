@@ -67,6 +67,8 @@ _ALPHABETS = {
     "tr": "çğıöşüâîû\u0307",
 }
 _MIN_FIT = 0.95
+# Control characters beyond ASCII, and symbols in the middle of a word.
+_MISREAD = re.compile(r"[\x80-\x9f]|[^\W\d_](?![\x00-\x7f’–—…·])[^\w\s][^\W\d_]")  # noqa: RUF001 -- meant
 _WORDS = re.compile(r"[^\W\d_]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MAX_CONTROLS = 0.005
@@ -272,9 +274,9 @@ def _told_apart(
 
 def _fit(text: str) -> float:
     """Return how many letters beyond ASCII the text's language has, 0 if too few."""
-    letters = [c for c in text.casefold() if not c.isascii() and c.isalpha()]
-    if any("\x80" <= c <= "\x9f" for c in text):
+    if _MISREAD.search(text):
         return 0.0
+    letters = [c for c in text.lower() if not c.isascii() and c.isalpha()]
     shares = (
         sum(c in _ALPHABETS.get(language, "") for c in letters) / max(len(letters), 1)
         for language in likely_languages(text)

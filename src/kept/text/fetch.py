@@ -92,21 +92,21 @@ def _resolved(url: str, parts: SplitResult, *, allow_private: bool) -> str:
         ) from error
     addresses = [str(entry[4][0]) for entry in found]
     for address in addresses:
-        if not allow_private and not _is_public(address):
+        if not allow_private and not is_public(address):
             reason = f"{parts.hostname} resolves to {address}, no public address"
             raise _refused(url, reason)
     return addresses[0]
 
 
-def _is_public(address: str) -> bool:
+def is_public(address: str) -> bool:
     """Tell whether an address, or the one wrapped in it, is on the open internet."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
         wrapped = ip.ipv4_mapped or ip.sixtofour or (ip.teredo or (None, None))[1]
         if wrapped is not None:
-            return _is_public(str(wrapped))
+            return is_public(str(wrapped))
         if ip in _NAT64:
-            return _is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
+            return is_public(str(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)))
     return ip.is_global and not ip.is_multicast and not ip.is_reserved
 
 

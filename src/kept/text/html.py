@@ -24,7 +24,7 @@ _CELLS = frozenset(("td", "th"))
 _TAGS = _BLOCKS | _ROWS | _CELLS | {"br"}
 _SPACE = re.compile(r"\s+")
 _MANY_NEWLINES = re.compile(r"\n{3,}")
-_SPACE_AT_ENDS = re.compile(r"[ \t]+(?=\n)|(?<=\n) +(?=[^ \n])")
+_SPACE_AT_END = re.compile(r"[ \t]+(?=\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class _Writer:
                 self._enter(node)
             else:
                 self._leave(node)
-        text = _MANY_NEWLINES.sub("\n\n", _SPACE_AT_ENDS.sub("", "".join(self.parts)))
+        text = _MANY_NEWLINES.sub("\n\n", _SPACE_AT_END.sub("", "".join(self.parts)))
         return text.strip()
 
     def _enter(self, node: LexborNode) -> None:
@@ -95,7 +95,13 @@ class _Writer:
             self.parts.append("\n\n")
 
     def _text(self, text: str) -> None:
-        self.parts.append(text if self.verbatim else _SPACE.sub(" ", text))
+        if not self.verbatim:
+            text = _SPACE.sub(" ", text)
+            text = text.lstrip(" ") if self._at_line_start() else text
+        self.parts.append(text)
+
+    def _at_line_start(self) -> bool:
+        return not self.parts or self.parts[-1].endswith(("\n", "- ", "# "))
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:

@@ -169,7 +169,7 @@ def read_url(
 
 
 def walk(
-    paths: list[Path], *, on_skip: Callable[[Path, str], None] | None = None
+    paths: Iterable[Path], *, on_skip: Callable[[Path, str], None] | None = None
 ) -> Iterator[Path]:
     """Yield the files to read, folders in order of names.
 
