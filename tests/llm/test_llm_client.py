@@ -2,10 +2,12 @@
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +166,22 @@ def test_the_deadline_covers_the_whole_reply(fault: Act) -> None:
 
     assert time.monotonic() - began < 2.0
     assert len(server.requests) == 1
+
+
+def test_a_service_that_takes_no_connection_times_out() -> None:
+    """Connecting has a time-out of its own, and it is not tried again."""
+    with socket.socket() as full, ExitStack() as callers:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(8):
+            caller = callers.enter_context(socket.socket())
+            caller.settimeout(0)
+            caller.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
+        never = LLMSettings(base_url=url, model="m", connect_timeout_seconds=0.2)
+
+        with OpenAIChat(never) as chat, pytest.raises(LLMTimeoutError, match=r"0\.2 s"):
+            chat.complete(ASK)
 
 
 def test_a_service_that_is_not_there_is_a_connection_error() -> None:

@@ -14,8 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import httpx
 import structlog
@@ -85,20 +84,6 @@ class Transport:
         self._key = settings.key()
         self._lock = threading.Lock()
         self._open: _Session | None = None
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._settings.base_url!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close every connection; the next request opens new ones.
@@ -198,6 +183,10 @@ class Transport:
                         yield response
                     finally:
                         await response.aclose()
+            except httpx.ConnectTimeout as error:
+                longest = self._settings.connect_timeout_seconds
+                msg = f"{self._url(path)} took no connection within {longest:g} s"
+                raise LLMTimeoutError(msg) from error
             except (TimeoutError, httpx.TimeoutException) as error:
                 msg = f"{self._url(path)} gave no whole reply within {seconds:g} s"
                 raise LLMTimeoutError(msg) from error
