@@ -59,7 +59,7 @@ def misfit(value: object, schema: Mapping[str, Any], path: str = "$") -> str | N
     """
     if (kind := schema.get("type")) and not _is_a(value, kind):
         return f"{path} is not of type {kind}"
-    if "enum" in schema and value not in schema["enum"]:
+    if "enum" in schema and not _is_among(value, schema["enum"]):
         words = ", ".join(str(word) for word in schema["enum"])
         return f"{path} is not one of: {words}"
     if isinstance(value, dict):
@@ -101,6 +101,13 @@ def _misfit_array(
         if problem := misfit(inner, schema.get("items", {}), f"{path}[{index}]"):
             return problem
     return None
+
+
+def _is_among(value: object, words: Sequence[object]) -> bool:
+    return any(
+        word == value and isinstance(word, bool) is isinstance(value, bool)
+        for word in words
+    )
 
 
 def _is_a(value: object, kind: str) -> bool:
