@@ -62,9 +62,8 @@ class Questionnaire:
             raise InputError(msg)
         if value is None:
             return None
-        if isinstance(value, int) and not isinstance(value, bool):
-            if value in self.scores:
-                return value
+        if type(value) is int and value in self.scores:
+            return value
         msg = (
             f"{item} has the label {value!r}; expected a whole number from "
             f"{self.lowest} to {self.highest}, or null"

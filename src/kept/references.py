@@ -3,7 +3,7 @@
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
@@ -141,9 +141,6 @@ class Evidence:
         return dict(zip(self.texts, rows, strict=True))
 
 
-Recall = Callable[[str, Vectors], Iterable[Candidate]]
-
-
 def choose_references(
     evidence: Evidence,
     candidates: Mapping[str, Iterable[Candidate]],
@@ -163,20 +160,6 @@ def choose_references(
         query = Query(text=evidence.texts[item], item=item)
         selections[item] = chain(query, candidates.get(item, ()))
     return ReferenceBundle(questionnaire=questionnaire, selections=selections)
-
-
-def references_for(
-    evidence: Evidence,
-    embedder: Embedder,
-    recall: Recall,
-    pipeline: Pipeline | Mapping[str, Pipeline],
-    questionnaire: Questionnaire,
-    timeout_seconds: float = TIMEOUT_SECONDS,
-) -> ReferenceBundle:
-    """Embed all evidence in one call, recall per item, and choose."""
-    vectors = evidence.embedded(embedder, timeout_seconds)
-    candidates = {item: recall(item, vector) for item, vector in vectors.items()}
-    return choose_references(evidence, candidates, pipeline, questionnaire)
 
 
 def check_split(references: Iterable[object], evaluation: Iterable[object]) -> None:

@@ -1,0 +1,13 @@
+"""Invented interviews with invented scores, for trying the few-shot path.
+
+``interviews.jsonl`` holds the references, ``evidence.json`` what is known about
+somebody to be scored, ``evaluation.txt`` the participants who must not be among the
+references. Nobody in them exists.
+"""
+
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+INTERVIEWS = FOLDER / "interviews.jsonl"
+EVIDENCE = FOLDER / "evidence.json"
+EVALUATION = FOLDER / "evaluation.txt"

@@ -1,0 +1,1 @@
+"""Questionnaires that come with Kept, one YAML file each."""
