@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kept.citations import (
+    LOW_RELEVANCE,
     Citation,
     MarkerCheck,
     citation,
@@ -69,14 +70,15 @@ class Answerer:
     """Answers questions from selections; without a *model*, by extracts.
 
     *secret* makes the fences of prompts unforeseeable; *relevance* names the signal
-    shown beside a source; *personal* blots out e-mail addresses and telephone
-    numbers before a passage goes to the model.
+    shown beside a source, which is low when less than *low_below*; *personal* blots
+    out e-mail addresses and telephone numbers before a passage goes to the model.
     """
 
     model: ChatModel | None = None
     secret: bytes = b""
     embedder: Embedder | None = None
     relevance: str = "relevance"
+    low_below: float = LOW_RELEVANCE
     personal: bool = False
     record: Recorder = log_context
     parameters: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
@@ -237,7 +239,7 @@ def _citations(
             candidate,
             marker,
             snippet_of(marker, sentences, candidate.chunk.text),
-            answerer.relevance,
+            (answerer.relevance, answerer.low_below),
             cited=marker in used,
         )
         for marker, candidate in enumerate(candidates, 1)

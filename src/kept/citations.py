@@ -58,13 +58,19 @@ class Citation:
 
 
 def citation(
-    candidate: Candidate, marker: int, snippet: str, relevance: str, *, cited: bool
+    candidate: Candidate,
+    marker: int,
+    snippet: str,
+    badge: tuple[str, float],
+    *,
+    cited: bool,
 ) -> Citation:
     """Describe *candidate* as source number *marker*.
 
-    *relevance* names the signal that is shown as relevance.
+    *badge* names the signal that is shown as relevance, and below what it is low.
     """
-    value = candidate.signals.get(relevance)
+    signal, low_below = badge
+    value = candidate.signals.get(signal)
     document = candidate.document
     return Citation(
         marker=marker,
@@ -75,7 +81,7 @@ def citation(
         source_uri=document.source_uri,
         snippet=cut(snippet),
         relevance=value,
-        low_relevance=value is not None and value < LOW_RELEVANCE,
+        low_relevance=value is not None and value < low_below,
         cited=cited,
         scores={"score": candidate.score, **dict(sorted(candidate.signals.items()))},
     )
