@@ -31,6 +31,7 @@ Each has an ``exit_code`` for the command line; ``docs/reference/exit-codes.md``
 lists them.
 """
 
+import re
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -117,10 +118,11 @@ class EmbedderMismatchError(StoreError):
     exit_code = 5
 
     def __init__(self, stored: str, configured: str) -> None:
+        name = re.split("[-:]", configured, maxsplit=1)[0]
         super().__init__(
             f"this knowledge base was embedded with {stored!r}, but {configured!r} "
             "is configured; two models never mix. Configure the stored one, or run "
-            f"'kept reembed --embedder {configured.partition(':')[0]}'"
+            f"'kept reembed --embedder {name}'"
         )
         self.stored = stored
         self.configured = configured

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from kept.cli import options
-from kept.cli.output import print_json, say
+from kept.cli.output import complain, print_json, say
 from kept.cli.progress import bar
 from kept.errors import InputError
 from kept.knowledge_base import KnowledgeBase
@@ -86,9 +86,9 @@ def ingest(
         _check(name)
     with options.opened(settings, make=True) as base:
         counts = take_in(base, handing, paths, prune=prune, as_json=as_json)
+    for path, reason in handing.skipped:
+        complain(f"skipped {path}: {reason}")
     if not as_json:
-        for path, reason in handing.skipped:
-            say(f"skipped {path}: {reason}")
         say(summary(counts))
     if counts.get("failed"):
         raise typer.Exit(SOME_FAILED)

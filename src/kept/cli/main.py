@@ -2,25 +2,36 @@
 
 import os
 import sys
+from typing import NoReturn
+
+import typer
 
 from kept.cli.app import app
+from kept.cli.output import ReaderGoneError, use_terminal
 from kept.errors import KeptError
 
+USAGE = 2
 UNEXPECTED = 70
 INTERRUPTED = 130
+READER_GONE = 141
+
+# typer raises click's error or that of its own copy of click, by version.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def main() -> None:
     """Run the command line."""
+    use_terminal()
     try:
-        app(standalone_mode=True)
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
     except KeptError as error:
         _fail(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _fail("interrupted; what was acknowledged is stored", INTERRUPTED)
-    except BrokenPipeError:
+    except UsageError as error:
+        _misused(error)
+    except (ReaderGoneError, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(READER_GONE)
     except Exception as error:
         if os.environ.get("KEPT_DEBUG"):
             raise
@@ -29,8 +40,22 @@ def main() -> None:
             "Nothing that was acknowledged is lost; KEPT_DEBUG=1 shows the traceback",
             UNEXPECTED,
         )
+    if code == INTERRUPTED:
+        _fail("interrupted; what was acknowledged is stored", INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
 
 
-def _fail(message: str, code: int) -> None:
-    sys.stderr.write(f"kept: {message}\n")
+def _fail(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"kept: {' '.join(message.split())}\n")
     sys.exit(code)
+
+
+def _misused(error: Exception) -> NoReturn:
+    """Say what was typed wrong; a command without arguments shows its help."""
+    message = str(getattr(error, "format_message", error.__str__)()).strip()
+    if "\n" in message:
+        sys.stderr.write(message + "\n")
+        sys.exit(USAGE)
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "kept"
+    _fail(f"{message.rstrip('.')}; '{command} --help' shows what there is", USAGE)

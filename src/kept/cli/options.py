@@ -9,11 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
-from kept.errors import InputError
+from kept.errors import InputError, NotFoundError
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
 from kept.stores.sqlite import FILE
 from kept.wiring import Progress
+
+SHOWN_TENANTS = 5
 
 Store = Annotated[
     Path | None,
@@ -52,10 +54,13 @@ def settings_of(**given: Any) -> Settings:  # noqa: ANN401 -- checked by the set
 
 
 @contextmanager
-def opened(settings: Settings, *, make: bool = False) -> Iterator[KnowledgeBase]:
+def opened(
+    settings: Settings, *, make: bool = False, for_all: bool = False
+) -> Iterator[KnowledgeBase]:
     """Open a knowledge base for one command; only *make* makes a missing one.
 
-    A folder that cannot be written to is opened to be read.
+    A folder that cannot be written to is opened to be read. A tenant that is not
+    there is refused, unless the command is *for_all* of them.
     """
     folder = Path(settings.store).expanduser()
     exists = (folder / FILE).exists()
@@ -68,9 +73,20 @@ def opened(settings: Settings, *, make: bool = False) -> Iterator[KnowledgeBase]
     writable = make or os.access(folder, os.W_OK)
     base = KnowledgeBase(settings, writable=writable, progress=told_on_stderr())
     try:
+        if not make and not for_all:
+            _check_tenant(base)
         yield base
     finally:
         base.close()
+
+
+def _check_tenant(base: KnowledgeBase) -> None:
+    known = base.store.tenants()
+    if base.tenant not in known:
+        there = ", ".join(map(repr, known[:SHOWN_TENANTS])) or "none yet"
+        more = ", …" if len(known) > SHOWN_TENANTS else ""
+        advice = f"known are: {there}{more}; 'kept ingest' makes one"
+        raise NotFoundError("tenant", base.tenant, advice)
 
 
 def told_on_stderr() -> Progress:

@@ -3,22 +3,52 @@
 import json
 import sys
 from collections.abc import Iterable, Sequence
+from io import TextIOWrapper
 from typing import Any
+
+WIDEST = 100_000
+
+
+class ReaderGoneError(Exception):
+    """Whoever read our output has had enough."""
+
+
+def use_terminal() -> None:
+    """Let no terminal fail on a character that it does not know."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold
     """Print one JSON value on a line of its own, at once."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
-    sys.stdout.flush()
+    utf8 = (sys.stdout.encoding or "").casefold().replace("-", "") == "utf8"
+    say(json.dumps(value, ensure_ascii=not utf8))
+    _flush()
 
 
 def say(text: str = "") -> None:
     """Print a line."""
-    sys.stdout.write(text + "\n")
+    try:
+        sys.stdout.write(text + "\n")
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
+
+def complain(text: str) -> None:
+    """Tell a person something on standard error, beside the output."""
+    sys.stderr.write(f"kept: {text}\n")
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under headings, as wide as the terminal is."""
+    """Print rows under headings, as wide as the terminal is; a pipe has no width."""
     from rich.console import Console  # noqa: PLC0415 -- slow to load, not for --json
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -28,7 +58,11 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
         table.add_column(heading, overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    Console(highlight=False).print(table)
+    width = None if sys.stdout.isatty() else WIDEST
+    console = Console(highlight=False, width=width)
+    with console.capture() as captured:
+        console.print(table)
+    say("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def shortened(text: str, most: int = 100) -> str:

@@ -75,7 +75,7 @@ def doctor(
 
     Exits with 8 if something is wrong that was not repaired.
     """
-    with options.opened(options.settings_of(store=store)) as base:
+    with options.opened(options.settings_of(store=store), for_all=True) as base:
         if rebuild_all:
             rebuild(base.store)
         findings = examine(base.store, repair=not check_only)
@@ -113,7 +113,10 @@ def reembed(
     stopped.
     """
     settings = options.settings_of(store=store, embedder=embedder)
-    with options.opened(settings) as base, bar("re-embedding") as tell:
+    with (
+        options.opened(settings, for_all=True) as base,
+        bar("re-embedding") as tell,
+    ):
         work = base.store.reembedding(base.embedder.id, base.embedder.dimension)
         made = run_reembed(
             work, base.embedder, lambda done, total: tell("re-embedding", done, total)
