@@ -19,8 +19,9 @@ MAX_CHARS = 800
 MAX_CHUNKS = 200
 
 _FENCES = ("```", "~~~")
+# One class of characters first: the search skips to it at the speed of C.
 _SENTENCE_END = re.compile(
-    r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？｡]+[」』”’）]*|\n"  # noqa: RUF001 -- meant
+    r"[.!?…。！？｡\n](?:(?<=[。！？｡\n])[」』”’）]*|[.!?…]*[\"'”’)\]]*(?=\s))"  # noqa: RUF001 -- meant
 )
 _GAP = re.compile(r"\n\s*\n")
 _MARKED_LINE = re.compile(r"^[ \t]*(?:#{1,6}\s|```|~~~)", re.MULTILINE)
