@@ -117,9 +117,11 @@ def term_key(term: str) -> int:
 def analysis_id() -> str:
     """Name the analysis; an index built under another name has to be rebuilt."""
     import Stemmer  # noqa: PLC0415 -- loaded with the first stem
+    import tantivy  # noqa: PLC0415 -- as above
     from stop_words import get_version  # noqa: PLC0415 -- as above
 
-    return f"{ANALYSIS_VERSION}-{Stemmer.version()}-{get_version()}"
+    sources = (Stemmer.version(), get_version(), tantivy.__version__)
+    return "-".join((str(ANALYSIS_VERSION), *sources))
 
 
 def content_words(text: str) -> list[str]:
