@@ -116,11 +116,12 @@ def term_key(term: str) -> int:
 @cache
 def analysis_id() -> str:
     """Name the analysis; an index built under another name has to be rebuilt."""
+    from importlib.metadata import version  # noqa: PLC0415 -- slow to load
+
     import Stemmer  # noqa: PLC0415 -- loaded with the first stem
-    import tantivy  # noqa: PLC0415 -- as above
     from stop_words import get_version  # noqa: PLC0415 -- as above
 
-    sources = (Stemmer.version(), get_version(), tantivy.__version__)
+    sources = (Stemmer.version(), get_version(), version("tantivy"))
     return "-".join((str(ANALYSIS_VERSION), *sources))
 
 
