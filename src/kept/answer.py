@@ -17,7 +17,14 @@ from kept.extractive import Extract, chosen, extracts, snippet_of
 from kept.fencing import fenced, neutral, nonce_for, summed
 from kept.model import Candidate, Scalar
 from kept.ports import ChatModel, Embedder
-from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.prompts import (
+    Context,
+    ContextRecord,
+    Prompt,
+    Recorder,
+    build,
+    log_context,
+)
 from kept.support import Support, support
 
 NOTHING_FOUND = (
@@ -96,29 +103,23 @@ class Answerer:
 
     def prompt(self, question: str, selection: Selection, model: ChatModel) -> Prompt:
         """Build what *model* is told, every passage behind its fence."""
-        chosen_template = template("answer")
         asked = neutral(question)
         passages = [
             neutral(c.chunk.text, personal=self.personal) for c in selection.candidates
         ]
         nonce = nonce_for(self.secret, asked.text, *(p.text for p in passages))
-        messages = chosen_template.messages(
-            nonce=nonce,
-            passages=fenced([p.text for p in passages], nonce),
-            question=asked.text,
-        )
-        record = ContextRecord(
-            template=chosen_template.name,
-            version=chosen_template.version,
-            checksum=chosen_template.checksum,
-            drifted=chosen_template.drifted,
+        fields = {
+            "nonce": nonce,
+            "passages": fenced([p.text for p in passages], nonce),
+            "question": asked.text,
+        }
+        context = Context(
             chunk_ids=tuple(c.id for c in selection.candidates),
-            model=model.id,
-            parameters=dict(getattr(model, "parameters", {})) | dict(self.parameters),
             metrics=_metrics(selection, self.relevance),
             redactions=summed((asked, *passages)),
+            parameters=self.parameters,
         )
-        return Prompt(messages, record)
+        return build("answer", fields, model, context)
 
 
 class AnswerStream:

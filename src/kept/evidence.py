@@ -7,9 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kept.fencing import fenced, neutral, nonce_for
-from kept.model import Scalar
 from kept.ports import ChatModel
-from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.prompts import (
+    Context,
+    ContextRecord,
+    Prompt,
+    Recorder,
+    build,
+    log_context,
+)
 from kept.questionnaire import Questionnaire
 from kept.replies import parsed
 
@@ -106,26 +112,17 @@ class EvidenceExtractor:
         """Build what the model is told."""
         text = neutral(transcript, turns=False)
         nonce = nonce_for(self.secret, text.text)
-        chosen = template("extract")
-        messages = chosen.messages(
-            nonce=nonce,
-            keys=", ".join(self.questionnaire.keys),
-            items=self.questionnaire.described(),
-            transcript=fenced([text.text], nonce),
-        )
-        parameters: dict[str, Scalar] = dict(getattr(self.model, "parameters", {}))
-        record = ContextRecord(
-            template=chosen.name,
-            version=chosen.version,
-            checksum=chosen.checksum,
-            drifted=chosen.drifted,
-            chunk_ids=(),
-            model=self.model.id,
-            parameters=parameters,
+        fields = {
+            "nonce": nonce,
+            "keys": ", ".join(self.questionnaire.keys),
+            "items": self.questionnaire.described(),
+            "transcript": fenced([text.text], nonce),
+        }
+        context = Context(
             metrics={"questionnaire": self.questionnaire.name},
             redactions=text.redactions,
         )
-        return Prompt(messages, record)
+        return build("extract", fields, self.model, context)
 
 
 def object_of(keys: Iterable[str], value: dict[str, Any]) -> dict[str, Any]:

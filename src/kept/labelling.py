@@ -10,9 +10,8 @@ from typing import Any
 from kept.errors import InputError
 from kept.evidence import object_of
 from kept.fencing import fenced, neutral, nonce_for
-from kept.model import Scalar
 from kept.ports import ChatModel
-from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.prompts import Context, Prompt, Recorder, build, log_context, template
 from kept.questionnaire import Questionnaire
 from kept.replies import parsed
 from kept.transcripts import ReferenceChunk
@@ -98,25 +97,17 @@ class ChunkScorer:
         """Build what the model is told about one chunk."""
         text = neutral(chunk.text, turns=False)
         nonce = nonce_for(self.secret, text.text)
-        chosen = template("label")
-        messages = chosen.messages(
+        fields = {
             **_fields(self.questionnaire),
-            nonce=nonce,
-            passage=fenced([text.text], nonce),
-        )
-        parameters: dict[str, Scalar] = dict(getattr(self.model, "parameters", {}))
-        record = ContextRecord(
-            template=chosen.name,
-            version=chosen.version,
-            checksum=chosen.checksum,
-            drifted=chosen.drifted,
+            "nonce": nonce,
+            "passage": fenced([text.text], nonce),
+        }
+        context = Context(
             chunk_ids=(chunk.id,),
-            model=self.model.id,
-            parameters=parameters,
             metrics={"prompt_hash": self.prompt_hash},
             redactions=text.redactions,
         )
-        return Prompt(messages, record)
+        return build("label", fields, self.model, context)
 
 
 def prompt_hash(questionnaire: Questionnaire) -> str:

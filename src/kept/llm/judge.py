@@ -9,9 +9,9 @@ from typing import Any
 from kept.decisions import seated
 from kept.errors import SettingsError
 from kept.fencing import fenced, neutral, nonce_for, summed
-from kept.model import Candidate, Query, Scalar
+from kept.model import Candidate, Query
 from kept.ports import ChatModel, Opinion
-from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.prompts import Context, Prompt, Recorder, build, log_context
 from kept.replies import parsed
 
 SCHEMA: dict[str, Any] = {
@@ -94,30 +94,22 @@ class LLMJudge:
 
     def prompt(self, reference: Reference) -> Prompt:
         """Build what the model is told about one reference."""
-        chosen = template("judge")
         evidence, text = neutral(reference.evidence), neutral(reference.text)
         item = neutral(reference.item)
         nonce = nonce_for(self.secret, item.text, evidence.text, text.text)
-        messages = chosen.messages(
-            nonce=nonce,
-            item=item.text,
-            evidence=fenced([evidence.text], nonce),
-            label="unknown" if reference.label is None else str(reference.label),
-            reference=fenced([text.text], nonce, first=2),
-        )
-        metrics: dict[str, Scalar] = {"item": reference.item, "label": reference.label}
-        record = ContextRecord(
-            template=chosen.name,
-            version=chosen.version,
-            checksum=chosen.checksum,
-            drifted=chosen.drifted,
+        fields = {
+            "nonce": nonce,
+            "item": item.text,
+            "evidence": fenced([evidence.text], nonce),
+            "label": "unknown" if reference.label is None else str(reference.label),
+            "reference": fenced([text.text], nonce, first=2),
+        }
+        context = Context(
             chunk_ids=(reference.chunk_id,),
-            model=self.model.id,
-            parameters=parameters_of(self.model),
-            metrics=metrics,
+            metrics={"item": reference.item, "label": reference.label},
             redactions=summed((item, evidence, text)),
         )
-        return Prompt(messages, record)
+        return build("judge", fields, self.model, context)
 
     def _together(self, references: Sequence[Reference]) -> list[Opinion]:
         """Ask about several at once; the first fault calls off the rest."""
@@ -129,11 +121,6 @@ class LLMJudge:
             return [future.result() for future in asked]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def parameters_of(model: ChatModel) -> dict[str, Scalar]:
-    """Return the sampling parameters of *model*, as far as it tells them."""
-    return dict(getattr(model, "parameters", {}))
 
 
 def _raise_first(asked: Iterable["Future[Opinion]"]) -> None:

@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 from kept.errors import LLMResponseParseError
 from kept.fencing import fenced, neutral, nonce_for, summed
-from kept.llm.judge import parameters_of
 from kept.llm.settings import LLMSettings
 from kept.llm.transport import Transport
 from kept.model import Candidate, Query
 from kept.ports import ChatModel, Reranker
-from kept.prompts import ContextRecord, Prompt, Recorder, log_context, template
+from kept.prompts import Context, Prompt, Recorder, build, log_context
 from kept.replies import misfit, parsed
 from kept.stages.rerank import RelevanceReranker
 
@@ -181,28 +180,21 @@ class ListwiseReranker:
 
     def prompt(self, query: Query, candidates: Sequence[Candidate]) -> Prompt:
         """Build what the model is told about the candidates."""
-        chosen = template("rerank")
         question = neutral(query.text)
         passages = [neutral(c.chunk.text[:LONGEST_PASSAGE]) for c in candidates]
         nonce = nonce_for(self.secret, question.text, *(p.text for p in passages))
-        messages = chosen.messages(
-            nonce=nonce,
-            count=str(len(candidates)),
-            passages=fenced([p.text for p in passages], nonce),
-            question=question.text,
-        )
-        record = ContextRecord(
-            template=chosen.name,
-            version=chosen.version,
-            checksum=chosen.checksum,
-            drifted=chosen.drifted,
+        fields = {
+            "nonce": nonce,
+            "count": str(len(candidates)),
+            "passages": fenced([p.text for p in passages], nonce),
+            "question": question.text,
+        }
+        context = Context(
             chunk_ids=tuple(c.id for c in candidates),
-            model=self.model.id,
-            parameters=parameters_of(self.model),
             metrics={"candidates": len(candidates)},
             redactions=summed((question, *passages)),
         )
-        return Prompt(messages, record)
+        return build("rerank", fields, self.model, context)
 
     def _asked(self, query: Query, candidates: Sequence[Candidate]) -> list[float]:
         if not candidates:

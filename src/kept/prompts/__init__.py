@@ -1,5 +1,6 @@
 """Prompts: versioned templates, their checksums, and a record of each one built."""
 
+from kept.prompts.building import Context, build
 from kept.prompts.records import ContextRecord, Prompt, Recorder, log_context
 from kept.prompts.templates import (
     BUILT_IN,
@@ -13,11 +14,13 @@ from kept.prompts.templates import (
 
 __all__ = [
     "BUILT_IN",
+    "Context",
     "ContextRecord",
     "Drift",
     "Prompt",
     "Recorder",
     "Template",
+    "build",
     "checksum_of",
     "drift",
     "drifted",

@@ -1,0 +1,42 @@
+"""Building: a template filled for a model, with the record of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kept.model import Scalar
+from kept.ports import ChatModel
+from kept.prompts.records import ContextRecord, Prompt
+from kept.prompts.templates import template
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What went into a prompt beside its template.
+
+    *parameters* are added to those that the model tells of itself.
+    """
+
+    chunk_ids: tuple[str, ...] = ()
+    metrics: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
+    redactions: Mapping[str, int] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
+
+
+def build(
+    name: str, fields: Mapping[str, str], model: ChatModel, context: Context
+) -> Prompt:
+    """Fill the newest version of a template for *model* and record it."""
+    chosen = template(name)
+    told: Mapping[str, Scalar] = getattr(model, "parameters", {})
+    record = ContextRecord(
+        template=chosen.name,
+        version=chosen.version,
+        checksum=chosen.checksum,
+        drifted=chosen.drifted,
+        chunk_ids=context.chunk_ids,
+        model=model.id,
+        parameters={**told, **context.parameters},
+        metrics=context.metrics,
+        redactions=context.redactions,
+    )
+    return Prompt(chosen.messages(**fields), record)
