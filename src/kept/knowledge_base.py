@@ -2,20 +2,24 @@
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self
 
 from kept.calibration import Calibration
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
+from kept.logs import tell
 from kept.ports import Embedder
 from kept.presets import preset
-from kept.presets.plan import Parts, Plan
+from kept.presets.overrides import overridden
+from kept.presets.plan import Configured, Parts, Plan
 from kept.receipts import Receipt, Source
+from kept.recorded import Recorded, recorded
 from kept.retrieve import Found, Request, Retriever
 from kept.settings import Settings
+from kept.stores.recording import last_queries, named_queries
 from kept.text.draft import Draft
 from kept.wiring import (
     Progress,
@@ -23,6 +27,7 @@ from kept.wiring import (
     cutting_of,
     duplicate_rules_of,
     embedder_of,
+    recorder_of,
     store_of,
 )
 
@@ -51,6 +56,8 @@ class KnowledgeBase:
         self.tenant = settings.tenant
         self._progress = progress
         self.store = store_of(settings, writable=writable)
+        self._recorder = recorder_of(settings, self.store)
+        self._configured: dict[tuple[str, str], Configured] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -65,6 +72,8 @@ class KnowledgeBase:
 
     def close(self) -> None:
         """Let go of every file."""
+        if self._recorder is not None:
+            self._recorder.close()
         self.store.close()
 
     @cached_property
@@ -108,27 +117,91 @@ class KnowledgeBase:
 
     def answer(self, request: Request) -> Found:
         """Return what is found for a whole request."""
-        calibration = Calibration()
-        plan = self.plan(request)
-        retriever = Retriever(
+        configured = self.configured(tenant=request.tenant)
+        found = self.retriever(self.plan(request, configured))(request)
+        tell(found)
+        if self._recorder is not None:
+            with_text = self.settings.record_queries == "text"
+            self._recorder.note(
+                request.tenant,
+                partial(recorded, found, configured.preset.name, with_text=with_text),
+            )
+        return found
+
+    def retriever(self, plan: Plan) -> Retriever:
+        """Return what answers requests by way of *plan*; it records nothing."""
+        return Retriever(
             store=self.store,
             embedder=self.embedder,
-            calibration=calibration,
+            calibration=self.calibration,
             plan=plan,
-            configuration=configuration_of(plan, self.embedder, repr(calibration)),
+            configuration=configuration_of(plan, self.embedder, repr(self.calibration)),
         )
-        return retriever(request)
 
-    def plan(self, request: Request) -> Plan:
+    def plan(self, request: Request, configured: Configured | None = None) -> Plan:
         """Return what a request goes through, the tenant's overrides included."""
-        chosen = preset(self.settings.preset)
-        settings = chosen.configure(self.overrides())
-        parts = Parts(near_match_distance=self.embedder.near_match_distance)
-        return chosen.plan(settings, parts, k=request.k, pins=bool(request.pinned))
+        configured = configured or self.configured(tenant=request.tenant)
+        return configured.plan(self.parts, k=request.k, pins=bool(request.pinned))
 
-    def overrides(self) -> Mapping[str, Any]:
-        """Return the settings that this tenant has of its own."""
-        return self.store.overrides(self.tenant)
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What turns signals into relevance."""
+        return Calibration()
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What presets need from outside."""
+        return Parts(near_match_distance=self.embedder.near_match_distance)
+
+    def configured(
+        self, preset_name: str | None = None, *, tenant: str | None = None
+    ) -> Configured:
+        """Return a preset with the environment's and the tenant's settings.
+
+        The environment is read once; the overrides of a tenant count at once.
+        """
+        name = preset_name or self.settings.preset
+        overrides = self.overrides(name, tenant=tenant)
+        key = (name, repr(sorted(overrides.items())))
+        if key not in self._configured:
+            chosen = preset(name)
+            self._configured[key] = Configured(chosen, chosen.configure(overrides))
+        return self._configured[key]
+
+    def overrides(
+        self, preset_name: str | None = None, *, tenant: str | None = None
+    ) -> Mapping[str, Any]:
+        """Return the settings of a preset that a tenant has of its own."""
+        stored = self.store.overrides(tenant or self.tenant)
+        found: Mapping[str, Any] = stored.get(preset_name or self.settings.preset, {})
+        return found
+
+    def override(self, values: Mapping[str, Any], unset: Iterable[str] = ()) -> None:
+        """Give the tenant settings of its own for the preset in use, or take them.
+
+        Names are fields or variables. What the preset does not know or accept is
+        refused, and nothing is stored.
+        """
+        chosen = preset(self.settings.preset)
+        stored = self.store.overrides(self.tenant)
+        own = overridden(chosen, stored.get(chosen.name, {}), values, unset)
+        others = {name: given for name, given in stored.items() if name != chosen.name}
+        mine = {chosen.name: own} if own else {}
+        self.store.set_overrides(self.tenant, others | mine)
+
+    def last_queries(self, count: int) -> list[Recorded]:
+        """Return the latest recorded queries, oldest of them first."""
+        self._flush()
+        return last_queries(self.store.database, self.tenant, count)
+
+    def recorded_queries(self, numbers: Sequence[int]) -> list[Recorded]:
+        """Return recorded queries by their numbers."""
+        self._flush()
+        return named_queries(self.store.database, self.tenant, numbers)
+
+    def _flush(self) -> None:
+        if self._recorder is not None:
+            self._recorder.flush()
 
     def undo(self, alias_id: str) -> Receipt:
         """Make an alias a document of its own; an exact copy is only forgotten."""

@@ -14,7 +14,7 @@ from kept.embedders import checked
 from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
 from kept.gate import turned_away
-from kept.model import Query, Scalar
+from kept.model import Candidate, Query, Scalar
 from kept.ports import Embedder, Leg, Shelf, Store
 from kept.presets.plan import Plan
 from kept.signals import QueryTerms
@@ -92,17 +92,23 @@ class Retriever:
         clock = _Clock()
         with self.store.shelf(request.tenant) as shelf:
             clock.lap("open")
-            if shelf.embedder is not None and shelf.embedder[0] != self.embedder.id:
-                raise EmbedderMismatchError(shelf.embedder[0], self.embedder.id)
-            refused, selection = self._answer(shelf, request, clock)
-            fingerprints = Fingerprints(
-                knowledge_base=shelf.state, configuration=self.configuration
-            )
+            return self.on(shelf, request, clock)
+
+    def on(
+        self, shelf: Shelf, request: Request, clock: "_Clock | None" = None
+    ) -> Found:
+        """Answer from a shelf that the caller holds."""
+        clock = clock or _Clock()
+        if shelf.embedder is not None and shelf.embedder[0] != self.embedder.id:
+            raise EmbedderMismatchError(shelf.embedder[0], self.embedder.id)
+        refused, selection = self._answer(shelf, request, clock)
         return Found(
             request=request,
             selection=selection,
             refused=refused,
-            fingerprints=fingerprints,
+            fingerprints=Fingerprints(
+                knowledge_base=shelf.state, configuration=self.configuration
+            ),
             timings=clock.laps,
         )
 
@@ -120,11 +126,9 @@ class Retriever:
         candidates = shelf.candidates(vector, terms, legs, sorted(request.pinned))
         candidates = self.calibration(candidates)
         clock.lap("measure")
-        selection = self.plan.pipeline(request.query(), candidates)
+        chosen = selected(self.plan, request, candidates)
         clock.lap("stages")
-        if selection.candidates:
-            return None, selection
-        return nothing_relevant(selection), selection
+        return chosen
 
     def _recalled(
         self, shelf: Shelf, request: Request, terms: QueryTerms, clock: "_Clock"
@@ -146,6 +150,15 @@ class Retriever:
         finally:
             wait(tasks.values())
         return vector, found | {name: task.result() for name, task in tasks.items()}
+
+
+def selected(
+    plan: Plan, request: Request, candidates: tuple[Candidate, ...]
+) -> tuple[Refusal | None, Selection]:
+    """Pass *candidates* through the stages; an empty selection is a refusal."""
+    selection = plan.pipeline(request.query(), candidates)
+    refused = None if selection.candidates else nothing_relevant(selection)
+    return refused, selection
 
 
 def nothing_relevant(selection: Selection) -> Refusal:

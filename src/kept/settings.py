@@ -87,3 +87,13 @@ class Settings(PresetSettings):
         description="What is kept of each query for replay: nothing, fingerprints "
         "only, or the question as well",
     )
+    record_keep: int = Field(
+        default=10_000,
+        ge=1,
+        le=10_000_000,
+        description="How many recorded queries are kept of each tenant",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="warning",
+        description="From which level on the command line logs, to standard error",
+    )

@@ -9,12 +9,14 @@ from kept.embedders.hash import HashEmbedder
 from kept.embedders.minilm import MiniLmEmbedder
 from kept.errors import SettingsError
 from kept.ingest import Cutting
+from kept.logs import whisper
 from kept.models import silent
 from kept.ports import Embedder
 from kept.presets import preset
 from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
 from kept.settings import Settings
+from kept.stores.recording import Recorder
 from kept.stores.sqlite import SqliteStore
 from kept.text.tokens import analysis_id
 
@@ -49,6 +51,16 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
 def store_of(settings: Settings, *, writable: bool) -> SqliteStore:
     """Return the store that the settings name."""
     return SqliteStore(Path(settings.store).expanduser(), writable=writable)
+
+
+def recorder_of(settings: Settings, store: SqliteStore) -> Recorder | None:
+    """Return who writes queries down; nobody does where nothing can be written."""
+    if settings.record_queries == "off":
+        return None
+    if not store.writable:
+        whisper("queries_not_recorded", why="the knowledge base is read-only")
+        return None
+    return Recorder(store.database.path, settings.record_keep)
 
 
 def duplicate_rules_of(settings: Settings, embedder: Embedder) -> DuplicateRules:

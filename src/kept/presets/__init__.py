@@ -9,12 +9,13 @@ from kept.presets.default import DEFAULT
 from kept.presets.few_shot import FEW_SHOT
 from kept.presets.grants import GRANTS
 from kept.presets.near_match import NEAR_MATCH
-from kept.presets.plan import Badge, GateRules, Parts, Plan, Preset
+from kept.presets.plan import Badge, Configured, GateRules, Parts, Plan, Preset
 from kept.presets.tenant_kb import TENANT_KB
 
 __all__ = [
     "PRESETS",
     "Badge",
+    "Configured",
     "GateRules",
     "Parts",
     "Plan",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, get_args, get_origin
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSettingError
@@ -43,6 +43,15 @@ class PresetSettings(BaseSettings):
         """Build settings from *overrides*, named as fields or as variables."""
         fields = {cls.variable(field): field for field in cls.model_fields}
         return cls(**{fields.get(name, name): v for name, v in overrides.items()})
+
+    def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- pydantic checks them
+        """Return a copy with other *values*, checked alike; nothing is read anew."""
+        copy = type(self).__new__(type(self))
+        try:
+            BaseModel.__init__(copy, **{**dict(self), **values})
+        except ValidationError as error:
+            raise SettingsError("; ".join(self._refusals(error))) from error
+        return copy
 
     @classmethod
     def variable(cls, field: str) -> str:
@@ -89,7 +98,7 @@ def range_of(field: FieldInfo) -> str:
         return f"one of: {', '.join(map(str, kinds))}"
     if get_origin(field.annotation) in (dict, Mapping):
         return 'a JSON object such as {"budget": 0.3}'
-    words = [_kind(kind, *_bounds(field)) for kind in kinds if kind is not type(None)]
+    words = [_kind(kind, *bounds_of(field)) for kind in kinds if kind is not type(None)]
     return " or ".join([*words, *(["none"] if type(None) in kinds else [])])
 
 
@@ -104,7 +113,8 @@ def _kind(kind: object, low: float, high: float) -> str:
     return f"{noun} from {low:g} to {high:g}"
 
 
-def _bounds(field: FieldInfo) -> tuple[float, float]:
+def bounds_of(field: FieldInfo) -> tuple[float, float]:
+    """Return the least and the greatest number that *field* accepts."""
     low = next((m.ge for m in field.metadata if hasattr(m, "ge")), -math.inf)
     high = next((m.le for m in field.metadata if hasattr(m, "le")), math.inf)
     return low, high

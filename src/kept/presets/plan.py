@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from kept.errors import SettingsError
 from kept.pipeline import Pipeline
@@ -112,3 +112,19 @@ class Preset:
             pipeline=Pipeline(stages, settings.on_violation),
             depth=max(plan.depth, wanted),
         )
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A preset with the settings that it has now."""
+
+    preset: Preset
+    settings: PresetSettings
+
+    def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- checked by the settings
+        """Return the same preset with other *values*, or refuse them."""
+        return replace(self, settings=self.settings.changed(**values))
+
+    def plan(self, parts: Parts, *, k: int | None = None, pins: bool = False) -> Plan:
+        """Build the plan of a query that wants *k* back, and pins chunks or not."""
+        return self.preset.plan(self.settings, parts, k=k, pins=pins)

@@ -48,14 +48,14 @@ class Database:
                 "or copy it somewhere that is"
             )
             raise StoreReadOnlyError(msg)
-        with self._lock, translated(self.path), _transaction(self._writer, "IMMEDIATE"):
+        with self._lock, translated(self.path), transaction(self._writer, "IMMEDIATE"):
             yield self._writer
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
         """Hold a snapshot: what it shows does not change under the reader."""
         reader = self._reader()
-        with translated(self.path), _transaction(reader, "DEFERRED"):
+        with translated(self.path), transaction(reader, "DEFERRED"):
             yield reader
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Database:
 
 
 @contextmanager
-def _transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
+def transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
     """Hold a transaction; one inside another is part of it.
 
     The connection's own context manager waits for a lock without letting other

@@ -134,6 +134,7 @@ MIGRATIONS: tuple[str, ...] = (
         no INTEGER PRIMARY KEY,
         tenant_no INTEGER NOT NULL,
         at TEXT NOT NULL,
+        preset TEXT NOT NULL,
         question TEXT,
         question_sha256 TEXT NOT NULL,
         request TEXT NOT NULL,

@@ -1,0 +1,147 @@
+"""What is kept of a query, so that it can be run again and compared."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from kept.counters import counters
+from kept.filters import Filters
+from kept.retrieve import Found, Request
+
+DOORS = frozenset({"cli", "http", "evaluation", "integrations"})
+DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One query that was answered: fingerprints always, its text only if wanted.
+
+    *no* and *at* are given by the store that keeps it.
+    """
+
+    preset: str
+    question_sha256: str
+    knowledge_base: str
+    configuration: str
+    code: str
+    result_sha256: str
+    result: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    question: str | None = None
+    request: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    no: int = 0
+    at: str = ""
+
+    @property
+    def selected(self) -> list[str]:
+        """The chunks that were selected, best first."""
+        return [row["chunk_id"] for row in self.result["selected"]]
+
+    @property
+    def refused(self) -> str | None:
+        """Why the question was refused, if it was."""
+        reason = self.result["refused"]
+        return None if reason is None else str(reason)
+
+
+def recorded(found: Found, preset: str, *, with_text: bool) -> Recorded:
+    """Return what is kept of an answered query."""
+    request = found.request
+    return Recorded(
+        preset=preset,
+        question=request.question if with_text else None,
+        question_sha256=sha256_of(request.question),
+        request=request_json(request) if with_text else {},
+        knowledge_base=found.fingerprints.knowledge_base,
+        configuration=found.fingerprints.configuration,
+        code=code_version(),
+        result_sha256=digest(found),
+        result={
+            "refused": found.refused.reason if found.refused else None,
+            "selected": [
+                {"chunk_id": c.id, "score": c.score} for c in found.selection.candidates
+            ],
+            "counters": counters(found.selection, found.refused),
+        },
+    )
+
+
+def digest(found: Found) -> str:
+    """Return the digest of an answer: who was selected, who was not, and why.
+
+    Equal answers have equal digests on every machine.
+    """
+    selection = found.selection
+    shown = [
+        found.refused.reason if found.refused else None,
+        [(c.id, c.score, dict(c.signals)) for c in selection.candidates],
+        [
+            (
+                step.stage,
+                step.before,
+                step.after,
+                [f"{d.chunk_id} {d.verdict} {d.reason}" for d in step.decisions],
+            )
+            for step in selection.trace
+        ],
+    ]
+    return sha256_of(json.dumps(shown, ensure_ascii=False, sort_keys=True))
+
+
+def request_json(request: Request) -> dict[str, Any]:
+    """Return everything of a request but its question and tenant."""
+    return {
+        "k": request.k,
+        "filters": asdict(request.filters),
+        "intent": request.intent,
+        "item": request.item,
+        "pinned": sorted(request.pinned),
+        "attributes": dict(request.attributes),
+    }
+
+
+def request_of(tenant: str, question: str, shown: Mapping[str, Any]) -> Request:
+    """Return the request that *shown* was made from."""
+    filters = dict(shown["filters"])
+    for name in ("types", "documents", "tags"):
+        filters[name] = tuple(filters[name])
+    return Request(
+        question=question,
+        tenant=tenant,
+        k=shown["k"],
+        filters=Filters(**filters),
+        intent=shown["intent"],
+        item=shown["item"],
+        pinned=frozenset(shown["pinned"]),
+        attributes=shown["attributes"],
+    )
+
+
+@cache
+def code_version() -> str:
+    """Name the code that decides answers: its version, its bytes, its libraries."""
+    root = Path(__file__).parent
+    seen = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root)
+        if name.parts[0] not in DOORS:
+            seen.update(f"{name.as_posix()}\n".encode() + path.read_bytes())
+    for library in DECIDING:
+        seen.update(f"{library} {_version(library)}\n".encode())
+    return f"{_version('kept')}+{seen.hexdigest()[:12]}"
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def sha256_of(text: str) -> str:
+    """Return the digest of a text, whatever is in it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
