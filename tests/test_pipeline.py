@@ -521,6 +521,23 @@ def test_a_broken_promise_raises(
         Pipeline.of(stage)(QUERY, pool)
 
 
+@dataclass(frozen=True)
+class Undecided:
+    """A stage that hands the pool back and says that it dropped some of it."""
+
+    name: ClassVar[str] = "undecided"
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Keep and drop the same candidate."""
+        return Outcome(candidates, (dropping(candidates[0].id),))
+
+
+def test_an_untouched_pool_with_decisions_is_checked_too() -> None:
+    """The shortcut for stages that do nothing is not a way around the check."""
+    with pytest.raises(InvariantViolation, match="both kept and dropped: a"):
+        Pipeline.of(Undecided())(QUERY, (A, B))
+
+
 def test_a_stage_may_bring_candidates_if_it_says_so() -> None:
     """What is added counts on its side of the sum."""
     added = Decision("b", Verdict.ADDED, "found elsewhere")
