@@ -21,6 +21,7 @@ LAYERS = (
     {"settings"},
     {"wiring"},
     {"knowledge_base", "explain", "replay"},
+    {"evaluating"},
     {"examples", "examples_few_shot"},
     {"cli"},
 )

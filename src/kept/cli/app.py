@@ -2,7 +2,7 @@
 
 import typer
 
-from kept.cli import demo, ingest, manage, search, upkeep
+from kept.cli import demo, evaluate, ingest, manage, search, upkeep
 
 app = typer.Typer(
     name="kept",
@@ -21,6 +21,7 @@ app.command()(manage.ledger)
 app.command()(manage.aliases)
 app.command()(manage.delete)
 app.add_typer(upkeep.models_app, name="models")
+app.add_typer(evaluate.eval_app, name="eval")
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
 app.command()(demo.demo)
