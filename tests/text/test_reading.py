@@ -145,9 +145,12 @@ def test_tables_give_a_draft_for_each_row(delimiter: str) -> None:
     assert problems == ["6 cells under 5 headings", "no text"]
 
 
-def test_a_table_without_a_text_column_says_what_it_has() -> None:
-    """One error names the columns."""
-    assert "a, b" in error_of(read_bytes(b"a,b\n1,2\n", "t.csv"))
+def test_a_row_without_a_text_column_is_told_by_its_cells() -> None:
+    """A price list is a text too: each cell under its heading."""
+    draft = only(read_bytes(b"part,price,note\nTW-C235,410,\n", "t.csv"))
+
+    assert draft.text == "part: TW-C235\nprice: 410"
+    assert draft.metadata == {"part": "TW-C235", "price": "410"}
 
 
 @pytest.mark.parametrize(

@@ -55,18 +55,15 @@ def json_rows(lines: Iterable[bytes], source: str, encoding: str | None) -> Rows
 
 
 def table_rows(text: str, source: str) -> Rows:
-    """Yield the rows of a table with their line numbers, or what is wrong."""
+    """Yield the rows of a table with their line numbers, or what is wrong.
+
+    Where no column holds a text, a row's text is what stands in its cells.
+    """
     csv.field_size_limit(MAX_CELL_CHARS)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
     try:
         header = [name.strip() for name in next(reader, [])]
-        if not {*TEXT_FIELDS, "chunks"} & {name.casefold() for name in header}:
-            yield UnreadableSourceError(
-                f"{source}:1",
-                f"no column holds the text (there are: {', '.join(header)})",
-                f"name one of them {', '.join(TEXT_FIELDS)}",
-            )
-            return
+        written = {*TEXT_FIELDS, "chunks"} & {name.casefold() for name in header}
         for cells in reader:
             if len(cells) > len(header):
                 yield UnreadableSourceError(
@@ -75,11 +72,17 @@ def table_rows(text: str, source: str) -> Rows:
                     "put texts that hold the delimiter in quotes",
                 )
             elif any(cells):
-                yield reader.line_num, dict(zip(header, cells, strict=False))
+                row = dict(zip(header, cells, strict=False))
+                yield reader.line_num, row if written else {**row, "text": _told(row)}
     except csv.Error as error:
         yield UnreadableSourceError(
             f"{source}:{reader.line_num}", f"not CSV ({error})", "mend the line"
         )
+
+
+def _told(row: Mapping[str, str]) -> str:
+    """Return a row that has no text of its own as a line for each of its cells."""
+    return "\n".join(f"{name}: {cell}" for name, cell in row.items() if cell.strip())
 
 
 def _delimiter(text: str) -> str:
