@@ -247,3 +247,11 @@ class KnowledgeBase:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def open_base(folder: str = "./.kept", **settings: Any) -> KnowledgeBase:  # noqa: ANN401 -- checked by the settings
+    """Open the knowledge base in *folder*, making it if it is not there.
+
+    *settings* are those of `Settings`, such as ``tenant`` or ``embedder``.
+    """
+    return KnowledgeBase(Settings.of({"store": str(folder), **settings}))

@@ -98,6 +98,8 @@ def range_of(field: FieldInfo) -> str:
         return f"one of: {', '.join(map(str, kinds))}"
     if get_origin(field.annotation) in (dict, Mapping):
         return 'a JSON object such as {"budget": 0.3}'
+    if get_origin(field.annotation) is tuple:
+        return 'a JSON list such as ["one", "two"]'
     words = [_kind(kind, *bounds_of(field)) for kind in kinds if kind is not type(None)]
     return " or ".join([*words, *(["none"] if type(None) in kinds else [])])
 
@@ -105,12 +107,12 @@ def range_of(field: FieldInfo) -> str:
 def _kind(kind: object, low: float, high: float) -> str:
     if kind is bool:
         return "true or false"
-    if kind is str:
+    if kind is str or kind is SecretStr:
         return "text"
     noun = "a whole number" if kind is int else "a number"
     if high == math.inf:
         return noun if low == -math.inf else f"{noun} of at least {low:g}"
-    return f"{noun} from {low:g} to {high:g}"
+    return f"{noun} from {low:.12g} to {high:.12g}"
 
 
 def bounds_of(field: FieldInfo) -> tuple[float, float]:

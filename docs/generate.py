@@ -1,0 +1,199 @@
+"""Write the reference pages from the code; ``--check`` tells which are stale."""
+
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any
+
+import typer
+import typer.main
+from pydantic_settings import BaseSettings
+
+import kept
+from kept.cli.app import app
+from kept.decisions import Reason, Refused, Verdict
+from kept.llm.settings import JudgeSettings, LLMSettings
+from kept.presets import PRESETS
+from kept.presets.configuration import range_of
+from kept.settings import Settings
+from kept.stages import STAGES
+
+REFERENCE = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py; change the code instead. -->"
+
+
+def settings_page() -> Iterator[str]:
+    """Yield every setting with its variable, range, default and meaning."""
+    yield "# Settings"
+    yield NOTE
+    yield (
+        "Every setting is read once, from the environment; options of the command "
+        "line and a tenant's own overrides come before it.\n"
+        "A value out of range is refused at start with the variable's name, the value "
+        "met and the range."
+    )
+    yield from _settings("The knowledge base", Settings)
+    for preset in PRESETS.values():
+        yield from _settings(f"Preset `{preset.name}`", preset.settings, preset.summary)
+    yield from _settings("Language models", LLMSettings)
+    yield from _settings("The judge", JudgeSettings)
+
+
+def _settings(
+    title: str, settings: type[BaseSettings], summary: str = ""
+) -> Iterator[str]:
+    yield f"## {title}"
+    if summary:
+        yield summary
+    rows = ["| variable | accepts | default | meaning |", "|---|---|---|---|"]
+    for name, field in settings.model_fields.items():
+        default = field.get_default(call_default_factory=True)
+        variable = _variables(settings, name)
+        text = " ".join((field.description or "").split())
+        rows.append(
+            f"| {variable} | {_cell(range_of(field))} | `{_cell(_plain(default))}` "
+            f"| {_cell(text)} |"
+        )
+    yield "\n".join(rows)
+
+
+def _variables(settings: type[BaseSettings], name: str) -> str:
+    alias = settings.model_fields[name].validation_alias
+    choices = getattr(alias, "choices", None)
+    if choices:
+        return ", ".join(f"`{str(choice).upper()}`" for choice in choices)
+    if isinstance(alias, str):
+        return f"`{alias.upper()}`"
+    prefix = settings.model_config.get("env_prefix", "")
+    return f"`{prefix}{name}`".upper()
+
+
+def _plain(value: object) -> str:
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def reasons_page() -> Iterator[str]:
+    """Yield every reason with its sentence."""
+    yield "# Reasons"
+    yield NOTE
+    yield "Every decision in a record names one of these."
+    rows = ["| reason | meaning |", "|---|---|"]
+    rows += [f"| `{reason.value}` | {reason.doc} |" for reason in Reason]
+    yield "\n".join(rows)
+    yield "## Verdicts"
+    yield ", ".join(f"`{verdict.value}`" for verdict in Verdict) + "."
+    yield "Silence means that the candidate was kept."
+    yield "## Refusals"
+    yield "A question as a whole is refused as " + " or ".join(
+        f"`{refused.value}`" for refused in Refused
+    )
+
+
+def stages_page() -> Iterator[str]:
+    """Yield every stage with what it does and what it takes."""
+    yield "# Stages"
+    yield NOTE
+    yield "A pipeline is a list of these, in order; a disabled one is not there."
+    for name, stage in sorted(STAGES.items()):
+        yield f"## `{name}`"
+        yield inspect.cleandoc(stage.__doc__ or "")
+        rows = [
+            f"- `{field.name}`: `{_type(field.type)}`"
+            + ("" if field.default is MISSING else f", default `{field.default}`")
+            for field in fields(stage)  # type: ignore[arg-type]  # stages are dataclasses
+        ]
+        if rows:
+            yield "\n".join(rows)
+
+
+def _type(annotation: object) -> str:
+    return getattr(annotation, "__name__", str(annotation))
+
+
+def cli_page() -> Iterator[str]:
+    """Yield every command with its options."""
+    yield "# Command line"
+    yield NOTE
+    yield "Exit codes are on [a page of their own](exit-codes.md)."
+    command = typer.main.get_command(app)
+    yield from _command(command, typer.Context(command, info_name="kept"), "kept")
+
+
+def _command(command: Any, context: Any, path: str) -> Iterator[str]:
+    if hasattr(command, "list_commands"):
+        for name in sorted(command.list_commands(context)):
+            child = command.get_command(context, name)
+            below = typer.Context(child, info_name=name, parent=context)
+            yield from _command(child, below, f"{path} {name}")
+        return
+    yield f"## `{path}`"
+    yield inspect.cleandoc(command.help or "")
+    arguments = " ".join(command.collect_usage_pieces(context))
+    yield f"```\n{path} {arguments}\n```"
+    rows = [
+        f"| `{', '.join(parameter.opts)}` | {_cell(parameter.help or '')} |"
+        for parameter in command.params
+        if parameter.param_type_name == "option" and "--help" not in parameter.opts
+    ]
+    if rows:
+        yield "\n".join(["| option | meaning |", "|---|---|", *rows])
+
+
+def python_page() -> Iterator[str]:
+    """Yield the public names with their first lines."""
+    yield "# Python"
+    yield NOTE
+    yield "What `import kept` gives."
+    for name in kept.__all__:
+        thing = getattr(kept, name)
+        doc = inspect.getdoc(thing) or ""
+        yield f"## `kept.{name}`"
+        yield doc.partition("\n\n")[0] if not isinstance(thing, str) else f"`{thing}`"
+
+
+PAGES = {
+    "settings.md": settings_page,
+    "reasons.md": reasons_page,
+    "stages.md": stages_page,
+    "cli.md": cli_page,
+    "python.md": python_page,
+}
+
+
+def stale() -> list[str]:
+    """Return the pages that do not say what the code says."""
+    return [
+        name
+        for name, page in PAGES.items()
+        if not (REFERENCE / name).exists()
+        or (REFERENCE / name).read_text("utf-8") != rendered(page())
+    ]
+
+
+def rendered(blocks: Iterator[str]) -> str:
+    """Return blocks as a page."""
+    return "\n\n".join(blocks) + "\n"
+
+
+def main() -> None:
+    """Write the pages, or check them."""
+    if "--check" in sys.argv:
+        outdated = stale()
+        if outdated:
+            sys.exit(f"stale: {', '.join(outdated)}; run 'make docs'")
+        return
+    REFERENCE.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (REFERENCE / name).write_text(rendered(page()), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The documentation says what the code does."""
+
+import doctest
+import re
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
+sys.path.insert(0, str(DOCS))
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    """Every setting, reason, stage and command is on its page; 'make docs' writes it."""
+    assert import_module("generate").stale() == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    """A relative link names a file that exists."""
+    text = page.read_text("utf-8")
+
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", text)
+
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert missing == []
+
+
+def test_every_dependency_has_its_reason() -> None:
+    """docs/dependencies.md has a line for each."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    page = (DOCS / "dependencies.md").read_text("utf-8").lower()
+
+    names = [
+        re.split(r"[\s\[<>=!~;]", line)[0].lower()
+        for line in project["project"]["dependencies"]
+    ]
+
+    assert [name for name in names if name not in page] == []
+
+
+@pytest.mark.parametrize("module", ["kept.knowledge_base"])
+def test_examples_in_docstrings_run(module: str, tmp_path: Path) -> None:
+    """What a docstring shows is what happens."""
+    failed, tried = doctest.testmod(
+        import_module(module), extraglobs={"folder": str(tmp_path)}
+    )
+
+    assert tried
+    assert not failed
