@@ -262,6 +262,10 @@ class Ingest:
             receipt = replace(created, evidence={"revived": True})
             self.intake.revive(document_id, receipt, item.source)
             return receipt
+        known = self.intake.source(item.source.uri)
+        if known and known.document_id == document_id and known.alias_id is None:
+            self.intake.touch(item.source, document_id, None)
+            return _unchanged(item.source, document_id, None)
         match = Match(
             document_id=document_id,
             rule="exact",

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from kept.cli.app import app
-from kept.cli.output import ReaderGoneError, use_terminal
+from kept.cli.output import ReaderGoneError, log_to_stderr, use_terminal
 from kept.errors import KeptError
 
 USAGE = 2
@@ -22,6 +22,7 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line."""
     use_terminal()
+    log_to_stderr()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()

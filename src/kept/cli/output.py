@@ -1,10 +1,13 @@
 """Printing: JSON for machines, tables for people."""
 
 import json
+import logging
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import TextIOWrapper
 from typing import Any
+
+import structlog
 
 WIDEST = 100_000
 
@@ -18,6 +21,22 @@ def use_terminal() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+
+
+def log_to_stderr() -> None:
+    """Keep warnings out of the output, where a machine reads JSON."""
+    structlog.configure(
+        processors=[_as_line],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _as_line(logger: object, level: str, event: Mapping[str, object]) -> str:
+    fields = dict(event)
+    name = str(fields.pop("event")).replace("_", " ")
+    told = ", ".join(f"{key} {value}" for key, value in fields.items())
+    return f"kept: {level}: {name}: {told}"
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold

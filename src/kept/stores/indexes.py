@@ -77,19 +77,19 @@ class TenantIndexes:
         try:
             self.dense.reload()
         except IndexTorn as torn:
-            logger.warning("index_rebuilt", index="dense", why=str(torn))
+            logger.warning("index_rebuilt", index="dense", why=torn.problem)
             self.dense = self._fresh_dense()
         try:
             self.keyword.reload()
         except IndexTorn as torn:
-            logger.warning("index_rebuilt", index="keyword", why=str(torn))
+            logger.warning("index_rebuilt", index="keyword", why=torn.problem)
             self.keyword = self._fresh_keyword()
 
     def _open_dense(self) -> DenseIndex:
         try:
             return self._write_dense()
         except IndexTorn as torn:
-            logger.warning("index_rebuilt", index="dense", why=str(torn))
+            logger.warning("index_rebuilt", index="dense", why=torn.problem)
             return self._fresh_dense()
 
     def _fresh_dense(self) -> DenseIndex:
@@ -103,7 +103,7 @@ class TenantIndexes:
         try:
             return KeywordIndex.open(self.folder / "keyword", writable=True)
         except IndexTorn as torn:
-            logger.warning("index_rebuilt", index="keyword", why=str(torn))
+            logger.warning("index_rebuilt", index="keyword", why=torn.problem)
             return self._fresh_keyword()
 
     def _fresh_keyword(self) -> KeywordIndex:

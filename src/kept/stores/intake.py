@@ -87,6 +87,8 @@ class Intake:
         """Return the documents that might be the same, the newest first."""
         with self.database.reading() as connection:
             tenant = reading.tenant_no(connection, self.tenant)
+            if not tenant:
+                return []
             if rules.newest:
                 found = _newest(connection, tenant, type_, rules.newest)
             else:
