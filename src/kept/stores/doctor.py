@@ -12,6 +12,7 @@ from kept.errors import StoreCorruptError
 from kept.stores import writing
 from kept.stores.indexes import TenantIndexes
 from kept.stores.meta import embedder_in
+from kept.stores.reanalysis import outdated, reanalyse
 from kept.stores.sql import each, every, only
 from kept.stores.sqlite import SqliteStore
 from kept.stores.terms import unpacked_keys
@@ -36,10 +37,29 @@ def examine(store: SqliteStore, *, repair: bool) -> list[Finding]:
         _check_file(connection, store)
         tenants = every(connection, "SELECT no, name FROM tenants ORDER BY no")
         findings += _orphans(connection)
+        analysis = outdated(connection)
+    if analysis is not None:
+        findings.append(_analysis(store, analysis, repair=repair))
     for no, name in tenants:
         findings += _statistics(store, no, name, repair=repair)
         findings += _indexes(store, no, name, repair=repair)
     return findings
+
+
+def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> Finding:
+    """Make the words anew that another version of the analysis made."""
+    if repair:
+        reanalyse(store.database)
+        with store.database.writing() as connection:
+            for (no,) in every(connection, "SELECT no FROM tenants"):
+                _recount(connection, no)
+        rebuild(store)
+    return Finding(
+        what="words",
+        where="kept.sqlite",
+        detail=f"they were made by analysis {analysis}",
+        repaired=repair,
+    )
 
 
 def rebuild(store: SqliteStore) -> int:

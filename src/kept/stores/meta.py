@@ -6,6 +6,7 @@ import apsw
 
 from kept.errors import EmbedderMismatchError
 from kept.stores.sql import every
+from kept.text.tokens import analysis_id
 
 
 def meta_of(connection: apsw.Connection) -> dict[str, str]:
@@ -30,6 +31,9 @@ def set_embedder(connection: apsw.Connection, embedder_id: str, dimension: int) 
             ("dimension", str(dimension)),
             ("epoch", secrets.token_hex(6)),
         ],
+    )
+    connection.execute(
+        "INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (analysis_id(),)
     )
 
 

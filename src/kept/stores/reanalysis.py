@@ -1,0 +1,48 @@
+"""Re-analysis: stored words made anew when the way words are made has changed."""
+
+import apsw
+
+from kept.ingest import titled
+from kept.stores.connection import Database
+from kept.stores.meta import meta_of
+from kept.stores.sql import every
+from kept.stores.terms import packed
+from kept.text.tokens import analyse, analysis_id
+
+BATCH = 1_000
+
+
+def outdated(connection: apsw.Connection) -> str | None:
+    """Return the name of the analysis that the words were made by, if it is not ours."""
+    found = meta_of(connection).get("analysis")
+    return found if found is not None and found != analysis_id() else None
+
+
+def reanalyse(database: Database) -> int:
+    """Analyse every chunk again, and return how many there were.
+
+    All of it happens, or none: a search never meets words of two kinds.
+    """
+    with database.writing() as connection:
+        done, after = 0, -1
+        while rows := every(
+            connection,
+            "SELECT c.no, d.title, c.text, c.language FROM chunks c"
+            " JOIN documents d ON d.no = c.document_no"
+            " WHERE c.no > ? ORDER BY c.no LIMIT ?",
+            (after, BATCH),
+        ):
+            connection.executemany(
+                "UPDATE chunks SET terms = ?, length = ? WHERE no = ?",
+                [_analysed(*row) for row in rows],
+            )
+            after, done = rows[-1][0], done + len(rows)
+        connection.execute(
+            "INSERT OR REPLACE INTO meta VALUES ('analysis', ?)", (analysis_id(),)
+        )
+    return done
+
+
+def _analysed(no: int, title: str, text: str, language: str) -> tuple[bytes, int, int]:
+    terms = analyse(titled(title, text), language or None)
+    return packed(terms), len(terms), no
