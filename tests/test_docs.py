@@ -53,3 +53,19 @@ def test_examples_in_docstrings_run(module: str, tmp_path: Path) -> None:
 
     assert tried
     assert not failed
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if "```python" in page.read_text("utf-8")],
+    ids=lambda p: str(p.relative_to(ROOT)),
+)
+def test_python_on_a_page_runs(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The snippets of a page run one after the other, in an empty folder."""
+    snippets = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KEPT_EMBEDDER", "hash")
+
+    exec(compile("\n".join(snippets), str(page), "exec"), {"__name__": "page"})  # noqa: S102 -- ours
