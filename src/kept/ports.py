@@ -172,6 +172,16 @@ class Shelf(Protocol):
         """Return the best chunks by exact BM25."""
         ...
 
+    def ranks(
+        self,
+        vector: NDArray[np.float32],
+        terms: QueryTerms,
+        chunk_id: str,
+        allowed: NDArray[np.int64] | None,
+    ) -> Mapping[str, int | None]:
+        """Return a chunk's place in each leg, however deep; None if in no place."""
+        ...
+
     def candidates(
         self,
         vector: NDArray[np.float32],

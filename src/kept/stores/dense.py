@@ -171,6 +171,26 @@ class DenseIndex:
         table = self._contents.table
         return np.sort(table.keys[table.alive])
 
+    def rank(
+        self,
+        query: NDArray[np.float32],
+        key: int,
+        allowed: NDArray[np.int64] | None = None,
+    ) -> int:
+        """Return the place of *key* among all, or among *allowed*; 1 is the nearest."""
+        unit = _unit(query)
+        table = self._contents.table
+        positions = np.flatnonzero(table.alive)
+        if allowed is not None:
+            positions = np.unique(table.positions(allowed))
+            positions = positions[positions >= 0]
+        [own] = self._cosines(unit, self._held(np.array([key], np.int64)))
+        rough = self._products(unit.astype(np.float32), positions)
+        close = np.abs(rough - own) <= _SCAN_MARGIN
+        exact = self._cosines(unit, positions[close])
+        ahead = (exact > own) | ((exact == own) & (table.keys[positions[close]] < key))
+        return int((rough > own + _SCAN_MARGIN).sum() + ahead.sum()) + 1
+
     def cosines(
         self, query: NDArray[np.float32], keys: NDArray[np.int64]
     ) -> NDArray[np.float64]:

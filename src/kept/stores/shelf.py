@@ -29,6 +29,9 @@ from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
 from kept.text.tokens import analyse_query, term_key
 
+FIRST_DEPTH = 256
+DEEPER = 8
+
 Keys = NDArray[np.int64]
 
 
@@ -125,6 +128,34 @@ class Shelf:
                 allowed=allowed,
             )
         )
+
+    def ranks(
+        self,
+        vector: NDArray[np.float32],
+        terms: QueryTerms,
+        chunk_id: str,
+        allowed: Keys | None,
+    ) -> dict[str, int | None]:
+        """Return a chunk's place in each leg, however deep; None if in no place."""
+        [key] = _numbers(self.connection, self.tenant, [chunk_id])
+        return {
+            "dense": self.indexes.dense.rank(vector, key, allowed),
+            "keyword": self._keyword_rank(terms, key, allowed),
+        }
+
+    def _keyword_rank(
+        self, terms: QueryTerms, key: int, allowed: Keys | None
+    ) -> int | None:
+        """Search deeper until the chunk turns up, or there is nothing deeper."""
+        depth = FIRST_DEPTH
+        while True:
+            leg = self.keyword_leg(terms, depth, allowed)
+            [places] = np.nonzero(leg.keys == key)
+            if len(places):
+                return int(places[0]) + 1
+            if len(leg.keys) < depth:
+                return None
+            depth *= DEEPER
 
     def candidates(
         self,

@@ -23,6 +23,7 @@ from kept.receipts import (
 )
 from kept.stores import reading, writing
 from kept.stores.connection import Database
+from kept.stores.fates import Fate, fate_of
 from kept.stores.indexes import TenantIndexes
 from kept.stores.intake import Intake
 from kept.stores.meta import embedder_in, epoch_of, set_embedder
@@ -182,6 +183,11 @@ class SqliteStore:
         with self._tenant(tenant) as (connection, no):
             rows = reading.stored_documents(connection, no, all_versions=all_versions)
             return list(rows)
+
+    def fate(self, tenant: str, named: str) -> Fate:
+        """Return what became of a document, chunk, alias or source."""
+        with self._tenant(tenant) as (connection, no):
+            return fate_of(connection, no, named)
 
     def ledger(self, tenant: str, limit: int = 100) -> list[LedgerRow]:
         """Return the latest lines of the ledger."""

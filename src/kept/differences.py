@@ -1,0 +1,194 @@
+"""Differences: what two answers to one question do not have in common, and why."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from kept.decisions import Refusal, Selection, Verdict
+from kept.errors import InputError, SettingsError
+from kept.knowledge_base import KnowledgeBase
+from kept.presets.overrides import field_of
+from kept.presets.plan import Configured
+from kept.rehearsal import Rehearsal
+from kept.retrieve import Request, check_question
+
+RECALL, GATE, ORDER = "recall", "gate", "order"
+
+Kind = Literal["added", "lost", "moved"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """One chunk whose place differs; none is outside the answer.
+
+    *stage* made the difference: the one that dropped it where it is missing.
+    """
+
+    chunk_id: str
+    title: str
+    before: int | None
+    after: int | None
+    stage: str
+    reason: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Whether it came, left or only moved."""
+        if self.before is None:
+            return "added"
+        return "lost" if self.after is None else "moved"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A refusal or a selection, as one configuration gives it."""
+
+    refused: Refusal | None
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What becomes different for one question from one configuration to another."""
+
+    question: str
+    before: Answered
+    after: Answered
+    moved: tuple[Moved, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether the same passages come in the same order."""
+        return not self.moved and self._refusals[0] == self._refusals[1]
+
+    @property
+    def now_refused(self) -> bool:
+        """Whether it was answered and is not any more."""
+        return self._refusals[0] is None and self._refusals[1] is not None
+
+    @property
+    def now_answered(self) -> bool:
+        """Whether it was refused and is answered."""
+        return self._refusals[0] is not None and self._refusals[1] is None
+
+    @property
+    def _refusals(self) -> tuple[str | None, str | None]:
+        before, after = self.before.refused, self.after.refused
+        return (before.reason if before else None, after.reason if after else None)
+
+
+def difference(question: str, before: Answered, after: Answered) -> Difference:
+    """Compare two answers to one question."""
+    return Difference(
+        question=question,
+        before=before,
+        after=after,
+        moved=tuple(_moved(before, after)),
+    )
+
+
+def diff_configurations(
+    base: KnowledgeBase,
+    before: Configured,
+    after: Configured,
+    requests: Iterable[Request],
+) -> Iterator[Difference]:
+    """Yield what two configurations do differently, question by question.
+
+    Recall is shared where both bring the same legs.
+    """
+    for request in requests:
+        check_question(request.question)
+        with base.store.shelf(request.tenant) as shelf:
+            rehearsal = Rehearsal(shelf, request, base.embedder, base.calibration)
+            first, second = (
+                _answered(rehearsal, base, request, c) for c in (before, after)
+            )
+        yield difference(request.question, first, second)
+
+
+def configuration_named(base: KnowledgeBase, named: str) -> Configured:
+    """Return the configuration that *named* means.
+
+    ``current`` is what a search would use, ``preset:NAME`` another preset with the
+    settings it would have here, and a YAML or JSON file those settings with the
+    file's before them; a key ``preset`` chooses the preset.
+    """
+    if named == "current":
+        return base.configured()
+    if named.startswith("preset:"):
+        return base.configured(named.removeprefix("preset:"))
+    given = _read(Path(named))
+    configured = base.configured(given.pop("preset", None))
+    kind = configured.preset.settings
+    try:
+        return configured.changed(**{field_of(kind, n): v for n, v in given.items()})
+    except SettingsError as error:
+        msg = f"{named}: {error}"
+        raise SettingsError(msg) from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        given = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        msg = (
+            f"{path} cannot be read as settings ({error}); expected 'current', "
+            "'preset:NAME' or a YAML or JSON file of settings"
+        )
+        raise InputError(msg) from error
+    if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
+        msg = f"{path} holds no settings; expected lines such as 'top_k: 5'"
+        raise InputError(msg)
+    return given
+
+
+def _answered(
+    rehearsal: Rehearsal, base: KnowledgeBase, request: Request, configured: Configured
+) -> Answered:
+    refused, selection = rehearsal.run(base.plan(request, configured))
+    return Answered(refused=refused, selection=selection)
+
+
+def _moved(before: Answered, after: Answered) -> Iterator[Moved]:
+    """Yield the chunks whose place differs, in the new order, then those that left."""
+    old, new = _places(before), _places(after)
+    both = (*before.selection.candidates, *after.selection.candidates)
+    titles = {c.id: c.document.title for c in both}
+    stayed = [chunk for chunk in old if chunk in new]
+    again = [chunk for chunk in new if chunk in old]
+    reordered = {a for a, b in zip(stayed, again, strict=True) if a != b}
+    for chunk in (*new, *(c for c in old if c not in new)):
+        if chunk not in old:
+            stage, reason = _stop(before, chunk)
+        elif chunk not in new:
+            stage, reason = _stop(after, chunk)
+        elif chunk in reordered:
+            stage, reason = ORDER, None
+        else:
+            continue
+        yield Moved(
+            chunk_id=chunk,
+            title=titles[chunk],
+            before=old.get(chunk),
+            after=new.get(chunk),
+            stage=stage,
+            reason=reason,
+        )
+
+
+def _places(answered: Answered) -> dict[str, int]:
+    return {c.id: i for i, c in enumerate(answered.selection.candidates, start=1)}
+
+
+def _stop(answered: Answered, chunk_id: str) -> tuple[str, str | None]:
+    """Return the stage that kept a chunk out of an answer, and its reason."""
+    for stage, decision in answered.selection.explain(chunk_id):
+        if decision.verdict is Verdict.DROPPED:
+            return stage, str(decision.reason)
+    refused = answered.refused
+    gated = refused is not None and not answered.selection.trace
+    return (GATE, refused.reason) if gated and refused else (RECALL, None)
