@@ -154,6 +154,13 @@ def test_mmr_takes_the_protected_first_and_the_pinned_always() -> None:
     ]
 
 
+def test_mmr_reserves_its_places_for_the_protected() -> None:
+    """A weak protected candidate comes before a strong other one."""
+    pool = candidates("a 0.9 vector=1,0\nb 0.1 ! vector=1,0")
+
+    assert ids(MaximalMarginalRelevance(1)(QUERY, pool)) == ["b"]
+
+
 def test_mmr_ties_go_to_the_lower_chunk_id() -> None:
     """The order is total."""
     pool = candidates("b 0.9 vector=1,0\na 0.9 vector=1,0")

@@ -62,14 +62,14 @@ def test_the_window_gets_new_scores_and_the_rest_follows_in_its_old_order() -> N
     pool = candidates("""
         a 0.5 fused=0.50
         b 0.4 fused=0.40
-        c 0.3 fused=0.30
-        d 0.2 fused=0.20
+        d 0.3 fused=0.30
+        c 0.2 fused=0.20
     """)
     stage = OpportunisticRerank(FixedReranker((0.1, 0.9)), window=2)
 
     selection = Pipeline.of(stage)(QUERY, pool)
 
-    assert [c.id for c in selection.candidates] == ["b", "a", "c", "d"]
+    assert [c.id for c in selection.candidates] == ["b", "a", "d", "c"]
     assert selection.candidates[0].signal("rerank") == 0.9
     assert "rerank" not in selection.candidates[2].signals
     assert selection.trace[0].facts["reranked"] == 2
