@@ -16,11 +16,11 @@ from kept.duplicates import (
     near_duplicate,
 )
 from kept.embedders import checked
-from kept.errors import InputError, KeptError, UnreadableSourceError
+from kept.errors import InputError, KeptError, StoreError, UnreadableSourceError
 from kept.ports import Embedder, Intake, Vectors
 from kept.receipts import NewChunk, NewDocument, Receipt, Source
 from kept.text.chunking import chunk_text
-from kept.text.draft import Draft
+from kept.text.draft import Draft, DraftPiece
 from kept.text.sections import DEFAULT_SECTION_TAGS
 from kept.text.tokens import analyse, count_tokens, detect_language
 
@@ -43,8 +43,8 @@ class Cutting:
 class Handed:
     """A text that was handed in, or why it could not be read.
 
-    *raw_sha256* is the digest of the bytes behind it, so that an unchanged source
-    is known without reading it.
+    The source carries the digest of the bytes behind the text, so that an unchanged
+    one is known without reading it.
     """
 
     source: Source
@@ -253,7 +253,18 @@ class Ingest:
             new, vectors, self.embedder.id, receipt, item.source, verdict.compared
         ):
             return receipt
-        return self._stored(item, Verdict(), None)
+        return self._repeated(item, *self._stored_meanwhile(new))
+
+    def _stored_meanwhile(self, new: NewDocument) -> tuple[str, bool]:
+        """Return the document that somebody else stored while we embedded."""
+        exact = self.intake.exact(new.type, new.sha256)
+        if exact is None:
+            msg = (
+                f"document {new.id} could neither be stored nor found; "
+                "'kept doctor' examines the store"
+            )
+            raise StoreError(msg)
+        return exact
 
     def _repeated(self, item: _Prepared, document_id: str, live: bool) -> Receipt:  # noqa: FBT001
         """Reuse a document with the very same text, reviving it if it was retired."""
@@ -318,37 +329,35 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         metadata=draft.metadata,
         chunks=tuple(
             NewChunk(
-                text=piece,
-                terms=tuple(analyse(titled(draft.title, piece), language or None)),
+                text=piece.text,
+                terms=tuple(analyse(titled(draft.title, piece.text), language or None)),
                 language=language,
-                token_len=count_tokens(piece),
-                tags=tuple(dict.fromkeys((*draft.tags, *tags))),
+                token_len=count_tokens(piece.text),
+                tags=tuple(dict.fromkeys((*draft.tags, *piece.tags))),
                 role=draft.role,
                 excerpt=draft.excerpt,
-                labels=draft.labels,
+                labels={**draft.labels, **piece.labels},
+                metadata=piece.metadata,
             )
-            for piece, tags in pieces[0]
+            for piece in pieces[0]
         ),
     )
 
 
-def _pieces(
-    draft: Draft, text: str, cutting: Cutting
-) -> tuple[list[tuple[str, tuple[str, ...]]], int]:
-    """Return the texts of the chunks with their section tags, and what was left out."""
+def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece], int]:
+    """Return the chunks with the tags of their sections, and what was left out."""
     if draft.pieces is not None:
-        given: list[tuple[str, tuple[str, ...]]] = [
-            (piece, ()) for piece in draft.pieces if piece.strip()
-        ]
+        given = [piece for piece in draft.pieces if piece.text.strip()]
         most = cutting.max_chunks or len(given)
-        return given[:most], sum(len(piece) for piece, _ in given[most:])
+        return given[:most], sum(len(piece.text) for piece in given[most:])
     cut = chunk_text(
         text,
         max_chars=cutting.max_chars,
         max_chunks=cutting.max_chunks,
         section_tags=cutting.section_tags,
     )
-    return [(piece.text, piece.tags) for piece in cut.pieces], cut.chars_left_out
+    pieces = [DraftPiece(piece.text, piece.tags) for piece in cut.pieces]
+    return pieces, cut.chars_left_out
 
 
 def passage(new: NewDocument, place: int) -> str:

@@ -121,4 +121,5 @@ def reembed(
         made = run_reembed(
             work, base.embedder, lambda done, total: tell("re-embedding", done, total)
         )
+        base.store.sweep()
     say(f"{made} chunks embedded with {base.embedder.id}; it is the embedder now")

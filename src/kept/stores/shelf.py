@@ -56,15 +56,18 @@ class Shelf:
     total_length: int
     documents: dict[int, Document]
 
-    def languages(self) -> list[str]:
-        """Return the languages of the chunks, the most common first."""
+    def languages(self) -> list[str | None]:
+        """Return the languages of the chunks, the most common first.
+
+        None stands for chunks whose language was left open.
+        """
         rows = every(
             self.connection,
             "SELECT language FROM languages WHERE tenant_no = ?"
             " ORDER BY chunks DESC, language",
             (self.tenant,),
         )
-        return [row[0] for row in rows]
+        return [row[0] or None for row in rows]
 
     def weigh(self, question: str) -> QueryTerms:
         """Return the words of a question with what they weigh here."""

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import tempfile
 import threading
 from collections import OrderedDict
@@ -89,6 +90,14 @@ class SqliteStore:
     def reembedding(self, embedder_id: str, dimension: int) -> Reembedding:
         """Return the way from this store's embedder to another."""
         return Reembedding(self.database, embedder_id, dimension)
+
+    def sweep(self) -> None:
+        """Remove the indexes of embedders that the store no longer has."""
+        with self.database.reading() as connection:
+            current, _ = epoch_of(connection)
+        for folder in (self.folder / "indexes").glob("*"):
+            if folder.name != current:
+                shutil.rmtree(folder, ignore_errors=True)
 
     # -- the query side
 
