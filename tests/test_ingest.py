@@ -16,7 +16,7 @@ from kept.knowledge_base import KnowledgeBase
 from kept.ports import Vectors
 from kept.receipts import Receipt, Source
 from kept.settings import Settings
-from kept.text.draft import Draft
+from kept.text.draft import Draft, DraftPiece
 from kept.wiring import cutting_of, duplicate_rules_of
 
 Make = Callable[..., KnowledgeBase]
@@ -391,3 +391,22 @@ def test_deleting_a_document_with_near_copies_asks_first(base: KnowledgeBase) ->
 
     assert base.store.documents("default") == []
     assert base.store.aliases("default") == []
+
+
+def test_each_piece_keeps_its_own_tags_labels_and_metadata(
+    base: KnowledgeBase,
+) -> None:
+    """What is declared of one chunk goes to that chunk, over the document's own."""
+    pieces = (
+        DraftPiece("the first passage", ("Sleep",), {"Sleep": 2}, {"line": 1}),
+        DraftPiece("the second passage", labels={"Sleep": None}),
+    )
+
+    [receipt] = base.add(
+        "both", tags=("all",), labels={"Sleep": 1, "Tired": 0}, pieces=pieces
+    )
+
+    first, second = base.store.chunks(base.tenant, str(receipt.document_id))
+    assert (first.tags, first.labels) == (("all", "Sleep"), {"Sleep": 2, "Tired": 0})
+    assert first.metadata == {"line": 1}
+    assert (second.tags, second.labels) == (("all",), {"Sleep": None, "Tired": 0})

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kept.errors import InputError, UnreadableSourceError
-from kept.text.draft import Draft, merged
+from kept.text.draft import Draft, DraftPiece, merged
 
 
 def test_declared_fields_are_taken_and_unknown_ones_become_metadata() -> None:
@@ -120,3 +120,30 @@ def test_metadata_that_grows_without_end_is_refused() -> None:
 def test_drafts_that_differ_only_in_encoding_are_equal() -> None:
     """The same text is the same document, however its bytes were written."""
     assert Draft(text="x", encoding="utf-16") == Draft(text="x")
+
+
+def test_a_piece_is_a_text_or_an_object_with_what_belongs_to_it() -> None:
+    """A chunk that came already cut may have tags, labels and metadata of its own."""
+    given = {"text": "b", "tags": "x, y", "labels": {"sleep": 2}, "metadata": {"n": 1}}
+
+    draft = Draft(text="a b", pieces=("a", given))  # type: ignore[arg-type] -- as JSON
+
+    assert draft.pieces == (
+        DraftPiece("a"),
+        DraftPiece("b", ("x", "y"), {"sleep": 2}, {"n": 1}),
+    )
+
+
+@pytest.mark.parametrize(
+    "piece", [3, {"tags": ["x"]}, {"text": 3}, {"text": "a", "score": 1}]
+)
+def test_a_piece_of_another_shape_is_refused(piece: object) -> None:
+    """What cannot be kept is named, not dropped."""
+    with pytest.raises(UnreadableSourceError, match="a chunk is"):
+        Draft(text="a", source_uri="rows.jsonl:3", pieces=(piece,))  # type: ignore[arg-type] -- refused
+
+
+def test_a_piece_with_a_label_that_is_none_is_refused() -> None:
+    """The fields of a piece are held against the same rules as a document's."""
+    with pytest.raises(UnreadableSourceError, match="labels is"):
+        Draft(text="a", pieces=({"text": "a", "labels": {"x": 0.5}},))  # type: ignore[arg-type] -- refused

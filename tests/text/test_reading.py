@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kept.errors import InputError, UnreadableSourceError
-from kept.text.draft import Draft
+from kept.text.draft import Draft, DraftPiece
 from kept.text.reading import ReadOptions, read_bytes, read_path, walk
 
 
@@ -108,7 +108,7 @@ def test_json_lines_give_a_draft_each_and_errors_in_place(tmp_path: Path) -> Non
     assert [d.source_uri.partition("#")[2] for d in drafts] == ["d1", "7", "10"]
     assert drafts[0].metadata == {"year": 2020}
     assert drafts[1].labels == {"sleep": 2, "tired": None}
-    assert drafts[2].pieces == ("a", "b")
+    assert drafts[2].pieces == (DraftPiece("a"), DraftPiece("b"))
     errors = [str(item) for item in items if isinstance(item, InputError)]
     assert [e.removeprefix(f"{file.as_posix()}:").split(":")[0] for e in errors] == [
         "2",

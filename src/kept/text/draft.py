@@ -15,13 +15,48 @@ MAX_METADATA_VALUES = 10_000
 MAX_METADATA_DEPTH = 64
 
 
+@dataclass(frozen=True, slots=True)
+class DraftPiece:
+    """A chunk of a source that came already cut, with what is declared of it alone."""
+
+    text: str
+    tags: tuple[str, ...] = ()
+    labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @classmethod
+    def of(cls, given: object, source: str) -> "DraftPiece":
+        """Read a piece: a text, or an object of a text and what belongs to it."""
+        if isinstance(given, cls):
+            return given
+        fields = {"text": given} if isinstance(given, str) else given
+        if (
+            not isinstance(fields, Mapping)
+            or not isinstance(fields.get("text"), str)
+            or fields.keys() - PIECE_FIELDS
+        ):
+            raise UnreadableSourceError(
+                source,
+                f"a chunk is {_shortened(given)}",
+                "expected a text, or an object with text, tags, labels and metadata",
+            )
+        text, *rest = (fields.get(name) for name in ("text", *_PIECE_EXTRAS))
+        extras = {
+            name: _checked(name, value, source)
+            for name, value in zip(_PIECE_EXTRAS, rest, strict=True)
+            if value is not None
+        }
+        return cls(text, **extras)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """One document as read.
 
     *tags*, *role*, *excerpt* and *labels* are given to every chunk; *pieces* holds
-    the chunks of a source that came already cut. *encoding* says how the bytes
-    were read and takes no part in equality.
+    the chunks of a source that came already cut, each perhaps with tags, labels and
+    metadata of its own. *encoding* says how the bytes were read and takes no part in
+    equality.
     """
 
     text: str
@@ -37,13 +72,16 @@ class Draft:
     excerpt: bool = False
     labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
     encoding: str = field(default="utf-8", compare=False)
-    pieces: tuple[str, ...] | None = None
+    pieces: tuple[DraftPiece, ...] | None = None
 
     def __post_init__(self) -> None:
         """Hold every declared field against its rule."""
         source = self.source_uri or "draft"
         for name in FIELDS:
             object.__setattr__(self, name, _checked(name, getattr(self, name), source))
+        if self.pieces is not None:
+            pieces = tuple(DraftPiece.of(piece, source) for piece in self.pieces)
+            object.__setattr__(self, "pieces", pieces)
 
 
 def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
@@ -226,6 +264,8 @@ def _as_json(value: object, room: list[int], depth: int = 0) -> object:
     raise TypeError
 
 
+_PIECE_EXTRAS = ("tags", "labels", "metadata")
+PIECE_FIELDS = frozenset({"text", *_PIECE_EXTRAS})
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _JSON = "a JSON value of at most 10,000 parts, without NaN"
 _AUTHORITY: tuple[str, ...] = get_args(Authority)

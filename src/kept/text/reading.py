@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kept.errors import InputError, UnreadableSourceError
-from kept.text.draft import Draft, merged
+from kept.text.draft import Draft, DraftPiece, merged
 from kept.text.encodings import declared_charset, decode
 from kept.text.formats import parse_yaml, read_docx, read_pdf, split_front_matter
 from kept.text.html import read_page
@@ -333,14 +333,15 @@ def _draft(
     source: str,
     fields: Mapping[str, Any],
     encoding: str,
-    pieces: tuple[str, ...] | None = None,
+    pieces: tuple[DraftPiece, ...] | None = None,
 ) -> Draft:
     """Return a draft, or say why its text is none."""
     if not text.strip():
         raise UnreadableSourceError(source, "it has no text", "hand in a text")
     draft = Draft(text=text, encoding=encoding, pieces=pieces, **fields)
     try:
-        "".join((text, draft.title, draft.source_uri, *(pieces or ()))).encode()
+        given = (piece.text for piece in pieces or ())
+        "".join((text, draft.title, draft.source_uri, *given)).encode()
     except UnicodeEncodeError as error:
         raise UnreadableSourceError(
             source, f"it holds half a character ({error.reason})", "mend the text"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kept.errors import UnreadableSourceError
-from kept.text.draft import Draft
+from kept.text.draft import Draft, DraftPiece
 
 Row = tuple[int, Mapping[str, Any]]
 Rows = Iterator[Row | UnreadableSourceError]
@@ -26,7 +26,7 @@ class RowText:
     place: str
     source_uri: str
     declared: Mapping[str, Any]
-    pieces: tuple[str, ...] | None
+    pieces: tuple[DraftPiece, ...] | None
 
 
 def json_rows(lines: Iterable[bytes], source: str, encoding: str | None) -> Rows:
@@ -113,7 +113,7 @@ def _text_of(source: str, number: int, given: Mapping[str, Any]) -> RowText:
     pieces = _pieces(_taken(fields, ("chunks",)), place)
     text = _taken(fields, TEXT_FIELDS)
     if text is None and pieces:
-        text = "\n\n".join(pieces)
+        text = "\n\n".join(piece.text for piece in pieces)
     if not isinstance(text, str):
         raise UnreadableSourceError(
             place, "no text", f"expected a field {', '.join(TEXT_FIELDS)} or chunks"
@@ -137,17 +137,18 @@ def _taken(fields: dict[str, Any], names: Iterable[str]) -> Any:  # noqa: ANN401
     return None
 
 
-def _pieces(value: object, place: str) -> tuple[str, ...] | None:
+def _pieces(value: object, place: str) -> tuple[DraftPiece, ...] | None:
     """Return the chunks of a row that came already cut."""
     if isinstance(value, str):
         value = _listed(value)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(isinstance(v, str) for v in value):
+    if not isinstance(value, list):
         raise UnreadableSourceError(
             place, "its chunks are no texts", "expected a list of texts"
         )
-    return tuple(piece for piece in value if piece.strip()) or None
+    pieces = [DraftPiece.of(piece, place) for piece in value]
+    return tuple(piece for piece in pieces if piece.text.strip()) or None
 
 
 def _listed(value: str) -> object:
