@@ -5,9 +5,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
+
+hypothesis_settings.register_profile(
+    "kept", deadline=None, derandomize=bool(os.environ.get("CI"))
+)
+hypothesis_settings.load_profile("kept")
 
 ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING_", "RAG_", "MODEL_")
