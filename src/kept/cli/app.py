@@ -2,7 +2,7 @@
 
 import typer
 
-from kept.cli import demo, evaluate, ingest, manage, search, upkeep
+from kept.cli import demo, evaluate, explain, ingest, manage, search, settings, upkeep
 
 app = typer.Typer(
     name="kept",
@@ -15,13 +15,19 @@ app = typer.Typer(
 
 app.command()(ingest.ingest)
 app.command()(search.search)
-app.command()(search.why)
+app.command()(explain.why)
+app.command("why-not")(explain.why_not)
+app.command()(explain.replay)
+app.command("diff-config")(explain.diff_config)
+app.command()(settings.settings)
 app.command()(manage.documents)
 app.command()(manage.ledger)
 app.command()(manage.aliases)
 app.command()(manage.delete)
 app.add_typer(upkeep.models_app, name="models")
 app.add_typer(evaluate.eval_app, name="eval")
+app.command()(evaluate.compare)
+app.command()(evaluate.sweep)
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
 app.command()(demo.demo)

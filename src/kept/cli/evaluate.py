@@ -1,4 +1,7 @@
-"""Evaluation: kept eval."""
+"""Evaluation: kept eval, compare and sweep.
+
+The work is in `kept.cli.measuring`, which is loaded only when it is asked for.
+"""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,21 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 from kept.cli import options
-from kept.cli.output import print_json, say
-from kept.cli.progress import bar
-from kept.errors import InputError
-from kept.evaluating.corpus import corpus_of
-from kept.evaluating.ranking import Place, Setup, evaluated
-from kept.evaluating.setup import divided, settings_file
-from kept.evaluating.summary import Summary, notes_of, summary_of, write_reports
-from kept.evaluation.collection import Collection
-from kept.evaluation.loaders import load_collection, load_questions
-from kept.evaluation.measures import DEFAULT_MEASURES, Measures
 
 COLLECTION = "collection"
 
 
-class _CollectionByDefault(TyperGroup):
+class CollectionByDefault(TyperGroup):
     """Takes a folder where a command could stand: ``kept eval FOLDER``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 -- typer's own
@@ -32,11 +25,17 @@ class _CollectionByDefault(TyperGroup):
 
 
 eval_app = typer.Typer(
-    cls=_CollectionByDefault,
+    cls=CollectionByDefault,
     no_args_is_help=True,
     help="Measure retrieval: kept eval FOLDER, or one of the commands below.",
 )
 
+Folder = Annotated[
+    Path,
+    typer.Argument(
+        help="A folder with corpus.jsonl, queries.jsonl and qrels/, or SQuAD 2 JSON."
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option("--out", help="Keep the run here; an interrupted one goes on."),
@@ -49,12 +48,12 @@ SettingsFile = Annotated[
     Path | None, typer.Option("--settings", help="YAML or JSON file of settings.")
 ]
 Split = Annotated[str, typer.Option("--split", help="Which judgements to use.")]
-MeasureNames = Annotated[
+Measures = Annotated[
     list[str] | None,
     typer.Option(
         "--measure",
         help="A measure by its ir_measures name; may be repeated.",
-        show_default=", ".join(DEFAULT_MEASURES),
+        show_default="nDCG@10, R@100, RR, Success@3",
     ),
 ]
 Limit = Annotated[
@@ -78,13 +77,11 @@ CorpusStore = Annotated[
 
 @eval_app.command(COLLECTION)
 def collection_(  # noqa: PLR0917 -- options
-    folder: Annotated[
-        Path, typer.Argument(help="A folder with corpus.jsonl, queries.jsonl, qrels/.")
-    ],
+    folder: Folder,
     preset: options.PresetName = None,
-    settings_path: SettingsFile = None,
+    settings: SettingsFile = None,
     split: Split = "test",
-    measures: MeasureNames = None,
+    measures: Measures = None,
     limit: Limit = None,
     probes: Probe = None,
     floors: Annotated[
@@ -106,68 +103,134 @@ def collection_(  # noqa: PLR0917 -- options
 
     For example: kept eval ./scifact --measure nDCG@10 --out ./runs/today
     """
-    setup, settings = _setup(preset, embedder, settings_path, measures)
-    asked = loaded(folder, split=split, strict=strict, probes=probes, limit=limit)
-    place = Place(out, traces) if out else None
-    if traces and out is None:
-        msg = "--traces needs a place to write to; give --out FOLDER too"
-        raise InputError(msg)
-    with (
-        bar("evaluating") as tell,
-        corpus_of(asked, settings, store=store, tell=tell) as corpus,
-    ):
-        evaluation = evaluated(asked, corpus, setup, out=place, tell=tell)
-        notes = notes_of(asked, corpus.lost)
-    summary = summary_of(evaluation, floors=floors or (), notes=notes)
-    write_reports(summary.report, html=html, junit=junit)
-    if as_json:
-        print_json(summary.as_data())
-    else:
-        print_summary(summary)
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+
+    chosen = measuring.chosen(preset, embedder, settings, measures)
+    source = measuring.Source(folder, split, strict, tuple(probes or ()), limit, store)
+    summary = measuring.summary(chosen, source, out, traces, floors or ())
+    measuring.reports(summary.report, html, junit)
+    measuring.show(summary, as_json)
 
 
-def loaded(
-    folder: Path,
-    *,
-    split: str,
-    strict: bool,
-    probes: list[Path] | None,
-    limit: int | None,
-) -> Collection:
-    """Load a collection, the questions of other sets added as unanswerable ones."""
-    found = load_collection(folder, split=split, strict=strict)
-    for probe in probes or ():
-        path = probe / "queries.jsonl" if probe.is_dir() else probe
-        found = found.probed(load_questions(path))
-    return found if limit is None else found.limited(limit)
+@eval_app.command("trec")
+def trec(
+    qrels: Annotated[Path, typer.Argument(help="Judgements, in TREC's or BEIR's way.")],
+    run: Annotated[Path, typer.Argument(help="A run of six columns.")],
+    measures: Measures = None,
+    out: Out = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Measure a run that another system wrote."""
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+
+    measuring.show_run(measuring.foreign(qrels, run, measures, out), as_json)
 
 
-def _setup(
-    preset: str | None,
-    embedder: str | None,
-    settings_path: Path | None,
-    measures: list[str] | None,
-) -> tuple[Setup, Any]:
-    """Return what is tested and where, the command line before the file."""
-    base, chosen = divided(settings_file(settings_path) if settings_path else {})
-    given = {"preset": preset, "embedder": embedder}
-    base |= {name: value for name, value in given.items() if value is not None}
-    settings = options.settings_of(**base)
-    setup = Setup(
-        preset=settings.preset,
-        overrides=chosen,
-        measures=Measures.named(*(measures or DEFAULT_MEASURES)).names,
-    )
-    return setup, settings
+@eval_app.command("fixture")
+def fixture(  # noqa: PLR0917 -- options
+    name: Annotated[
+        str, typer.Argument(help="A fixture file, or: acquisition, noisy, viewpoints.")
+    ],
+    distractors: Annotated[
+        Path | None,
+        typer.Option(
+            "--distractors",
+            help="Folder of documents that crowd the corpus.",
+            show_default="the example handbook",
+        ),
+    ] = None,
+    preset: options.PresetName = None,
+    settings: SettingsFile = None,
+    embedder: options.Embedder = None,
+    junit: Junit = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take one document in, ask about it, and judge what came of it.
+
+    Ends with 0 if it is accepted, 20 if a share is below acceptance, 21 if the
+    document did not get in as it should, 22 if there was nothing to ask.
+    """
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+
+    chosen = measuring.chosen(preset, embedder, settings, None)
+    report = measuring.fixture(name, chosen, distractors)
+    measuring.show_fixture(report, junit, as_json)
+    raise typer.Exit(report.verdict.exit_code)
 
 
-def print_summary(summary: Summary) -> None:
-    """Print the measures of both orders, and what else there is to tell."""
-    from rich.console import Console  # noqa: PLC0415 -- slow to load, not for --json
+@eval_app.command("duplicates")
+def duplicates(
+    pairs: Annotated[Path, typer.Argument(help="Pairs of texts, as JSON lines.")],
+    same_from: Annotated[
+        float,
+        typer.Option(
+            "--same-from",
+            min=0.0,
+            max=1.0,
+            help="Similarity from which an unlabelled pair counts as a duplicate.",
+        ),
+    ] = 0.8,
+    settings: SettingsFile = None,
+    embedder: options.Embedder = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Hold the rules for duplicates against pairs of texts, beside MinHash."""
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
-    from kept.evaluation.tables import report_tables  # noqa: PLC0415
+    chosen = measuring.chosen(None, embedder, settings, None)
+    measuring.show_pairs(measuring.pairs(pairs, chosen, same_from), as_json)
 
-    for note in summary.notes:
-        say(note)
-    console = Console(highlight=False)
-    console.print(report_tables(summary.report))
+
+def compare(  # noqa: PLR0917 -- options
+    before: Annotated[
+        Path, typer.Argument(help="Run A: the folder of kept eval --out.")
+    ],
+    after: Annotated[Path, typer.Argument(help="Run B.")],
+    gates: Annotated[
+        list[str] | None,
+        typer.Option("--gate", help="What B must hold, such as 'nDCG@10 >= -0.005'."),
+    ] = None,
+    html: Html = None,
+    junit: Junit = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Compare two runs question by question, and say what made the difference.
+
+    Ends with 20 if a gate does not hold.
+    """
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+
+    report = measuring.comparison(before, after, gates or ())
+    measuring.reports(report, html, junit)
+    measuring.show_comparison(report, as_json)
+    raise typer.Exit(0 if report.passed else measuring.BELOW)
+
+
+def sweep(  # noqa: PLR0917 -- options
+    folder: Folder,
+    grid: Annotated[
+        list[str],
+        typer.Option(
+            "--set", help="Values of a setting: name=0.3,0.4 or name=0.3:0.5:0.1."
+        ),
+    ],
+    preset: options.PresetName = None,
+    settings: SettingsFile = None,
+    split: Split = "test",
+    measures: Measures = None,
+    limit: Limit = None,
+    probes: Probe = None,
+    strict: Strict = False,
+    store: CorpusStore = None,
+    embedder: options.Embedder = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Try a grid of settings on one collection; recall runs once for all of them.
+
+    For example: kept sweep ./scifact --set relevance_floor=0.1:0.5:0.1
+    """
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+
+    chosen = measuring.chosen(preset, embedder, settings, measures)
+    source = measuring.Source(folder, split, strict, tuple(probes or ()), limit, store)
+    measuring.show_sweep(chosen, measuring.sweep(chosen, source, grid), as_json)
