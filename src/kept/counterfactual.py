@@ -26,7 +26,7 @@ from kept.rehearsal import Rehearsal
 
 NOT_OF_CHOICE = frozenset({"on_violation"})
 K, K_OPTION = "k", "--top"
-FIRST_HALVES = 6
+FIRST_HALVES = 4
 SELECTED = 1_000_000
 GATED, NOT_RECALLED = -2, -1
 
@@ -67,12 +67,9 @@ class Situation:
 
     def turned(self, knob: Knob, value: Value) -> "Situation":
         """Return the situation with a knob turned, and a line about it."""
-        line = Assignment(
-            name=knob.name, variable=knob.variable, before=knob.value, after=value
-        )
         return replace(
             self.with_value(knob.name, value),
-            changed=(*self.changed, line),
+            changed=(*self.changed, knob.turned(value)),
             size=round(self.size + knob.size(value), PLACES),
         )
 

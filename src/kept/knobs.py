@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 FARTHEST = 1 << 24
 POINTS = 8
 FIRST_STEP = 1_000_000
+GROWTH = 4
 PLACES = 9
 SWITCH = 1.0
 
@@ -28,12 +29,16 @@ NOTHING: Value = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One setting, its present value and another."""
+    """One setting, its present value and another.
+
+    *stands_for* is the number that a present value of none means.
+    """
 
     name: str
     variable: str
     before: Value
     after: Value
+    stands_for: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,12 @@ class Switch:
     def size(self, after: Value) -> float:
         """Return how large a change is: a switch counts as one."""
         return SWITCH
+
+    def turned(self, after: Value) -> Assignment:
+        """Return the setting with another value."""
+        return Assignment(
+            name=self.name, variable=self.variable, before=self.value, after=after
+        )
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,16 @@ class Number:
         scale = abs(self.origin) or (span if math.isfinite(span) else 1.0)
         return round(abs(float(after) - self.origin) / scale, PLACES)
 
+    def turned(self, after: Value) -> Assignment:
+        """Return the setting with another value."""
+        return Assignment(
+            name=self.name,
+            variable=self.variable,
+            before=self.value,
+            after=after,
+            stands_for=self.origin if self.value is None else None,
+        )
+
     def _ways(self) -> list[tuple[int, int]]:
         """Return where to start and where to go, on the lattice."""
         low, high = self.bounds
@@ -127,7 +148,7 @@ class Number:
         step = 1 if self.whole else FIRST_STEP
         while step < way:
             steps.add(step)
-            step *= 2
+            step *= GROWTH
         if self.also is not None:
             steps.add(direction * (self._on_lattice(self.also) - origin))
         return [origin + direction * s for s in sorted(steps) if 0 < s <= way]

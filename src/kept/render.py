@@ -1,6 +1,5 @@
 """One result, several readers: a machine, a person, a prompt."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -158,17 +157,6 @@ def document_json(stored: StoredDocument) -> dict[str, Any]:
         "superseded_by": stored.superseded_by,
         "created_at": stored.created_at,
     }
-
-
-def story(selection: Selection, chunk_id: str) -> Iterator[str]:
-    """Yield what happened to one candidate, stage by stage, in words."""
-    candidates = {c.id: c for c in (*selection.candidates, *selection.dropped)}
-    candidate = candidates[chunk_id]
-    yield "recalled with " + _listed(candidate.signals)
-    for stage, decision in selection.explain(chunk_id):
-        yield told(stage, decision)
-    kept = any(c.id == chunk_id for c in selection.candidates)
-    yield f"selected with score {candidate.score:g}" if kept else "not selected"
 
 
 def told(stage: str, decision: Decision) -> str:

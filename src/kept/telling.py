@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from kept.counterfactual import Change
+from kept.counterfactual import K_OPTION, Change
 from kept.decisions import Decision, Reason, Verdict
 from kept.differences import Answered, Difference, Moved
 from kept.explain import Passage, Story, WhyNot
+from kept.knobs import Assignment
 from kept.render import decision_json, refusal_json
 from kept.replay import Replayed
 
@@ -178,6 +179,8 @@ def _change_lines(told: WhyNot) -> Iterator[str]:
     if told.changes:
         yield "the smallest change of one setting that lets it in, verified by a run:"
         yield from _tell_change(told.changes[0])
+        if typed := _typed(told.changes[0]):
+            yield f"  for one tenant: kept settings --tenant NAME {typed}"
         if others := told.changes[1:]:
             yield "also:"
             for change in others:
@@ -200,9 +203,24 @@ def _tell_change(change: Change) -> Iterator[str]:
 
 def _assigned(change: Change) -> str:
     return ", ".join(
-        f"{a.variable} from {_exact(a.before)} to {_exact(a.after)}"
+        f"{a.variable} from {_before(a)} to {_exact(a.after)}"
         for a in change.assignments
     )
+
+
+def _typed(change: Change) -> str:
+    """Return the options that store a change; k is no setting."""
+    return " ".join(
+        f"--set {a.variable}={_exact(a.after)}"
+        for a in change.assignments
+        if a.variable != K_OPTION
+    )
+
+
+def _before(assignment: Assignment) -> str:
+    stands_for = assignment.stands_for
+    means = "" if stands_for is None else f" (which is {_exact(stands_for)})"
+    return _exact(assignment.before) + means
 
 
 def replayed_json(told: Replayed) -> dict[str, Any]:

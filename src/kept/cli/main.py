@@ -22,8 +22,8 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line."""
     use_terminal()
-    log_to_stderr()
     try:
+        log_to_stderr(os.environ.get("KEPT_LOG_LEVEL"))
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except KeptError as error:

@@ -9,7 +9,22 @@ from typing import Any
 
 import structlog
 
+from kept.errors import SettingsError
+
 WIDEST = 100_000
+LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+_AS_JSON = (
+    structlog.processors.add_log_level,
+    structlog.processors.TimeStamper(fmt="iso", utc=True),
+    structlog.processors.format_exc_info,
+    structlog.processors.JSONRenderer(ensure_ascii=True, default=str),
+)
 
 
 class ReaderGoneError(Exception):
@@ -23,11 +38,16 @@ def use_terminal() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def log_to_stderr() -> None:
-    """Keep warnings out of the output, where a machine reads JSON."""
+def log_to_stderr(level: str | None = None) -> None:
+    """Keep logs out of the output: warnings as lines, or JSON from *level* on."""
+    if level is not None and level.lower() not in LEVELS:
+        msg = f"KEPT_LOG_LEVEL is {level!r}; expected one of: {', '.join(LEVELS)}"
+        raise SettingsError(msg)
     structlog.configure(
-        processors=[_as_line],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        processors=[_as_line] if level is None else list(_AS_JSON),
+        wrapper_class=structlog.make_filtering_bound_logger(
+            LEVELS[(level or "warning").lower()]
+        ),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
 

@@ -1,4 +1,4 @@
-"""Asking: search, and why."""
+"""Asking: search, and the funnel behind the answer."""
 
 from typing import Annotated
 
@@ -6,11 +6,15 @@ import typer
 
 from kept.cli import options
 from kept.cli.output import number, print_json, print_table, say, shortened
-from kept.decisions import Decision
-from kept.errors import NotFoundError
+from kept.counters import counters
+from kept.decisions import Decision, Selection, Step, Verdict
 from kept.filters import Filters
-from kept.render import decision_json, found_json, story
+from kept.model import Candidate
+from kept.render import found_json
 from kept.retrieve import Found
+from kept.telling import short
+
+SHOWN_DROPS = 15
 
 K = Annotated[int | None, typer.Option("-k", "--top", help="How many come back.")]
 Types = Annotated[
@@ -74,47 +78,6 @@ def search(
         print_funnel(found)
 
 
-def why(
-    chunk: Annotated[str, typer.Argument(help="The chunk id, as search prints it.")],
-    question: Annotated[str, typer.Argument(help="The question it was weighed for.")],
-    store: options.Store = None,
-    tenant: options.Tenant = None,
-    preset: options.PresetName = None,
-    embedder: options.Embedder = None,
-    k: K = None,
-    as_json: options.AsJson = False,
-) -> None:
-    """Tell what happened to CHUNK when QUESTION was asked."""
-    settings = options.settings_of(
-        store=store, tenant=tenant, preset=preset, embedder=embedder
-    )
-    with options.opened(settings) as base:
-        found = base.search(question, k=k)
-    selection = found.selection
-    known = {c.id for c in (*selection.candidates, *selection.dropped)}
-    if chunk not in known:
-        advice = "it was not recalled for this question"
-        raise NotFoundError("candidate", chunk, advice)
-    if not as_json:
-        for line in story(selection, chunk):
-            say(line)
-        return
-    [candidate] = [
-        c for c in (*selection.candidates, *selection.dropped) if c.id == chunk
-    ]
-    print_json(
-        {
-            "chunk_id": chunk,
-            "selected": any(c.id == chunk for c in selection.candidates),
-            "signals": dict(candidate.signals),
-            "story": [
-                {"stage": stage, **decision_json(decision)}
-                for stage, decision in selection.explain(chunk)
-            ],
-        }
-    )
-
-
 def print_found(found: Found) -> None:
     """Print the passages, or the refusal."""
     if found.refused is not None:
@@ -136,14 +99,20 @@ def print_funnel(found: Found) -> None:
     print_table(
         ("stage", "in", "out", "what happened"),
         [
-            (step.stage, step.before, step.after, _reasons(step.decisions))
-            for step in selection.trace
+            ("recall", "", selection.recalled, _legs(found)),
+            *((s.stage, s.before, s.after, _happened(s)) for s in selection.trace),
         ],
     )
     say(
         f"{selection.recalled} recalled + {selection.added} added = "
         f"{len(selection.candidates)} selected + {len(selection.dropped)} dropped"
     )
+    counted = counters(selection, found.refused).items()
+    if told := ", ".join(f"{name} {count}" for name, count in counted if count):
+        say(f"counted: {told}")
+    if not selection.dropped:
+        return
+    say()
     print_table(
         ("dropped", "by", "title", "relevance", "cosine", "coverage"),
         [
@@ -155,9 +124,39 @@ def print_funnel(found: Found) -> None:
                 number(candidate.signals.get("cosine")),
                 number(candidate.signals.get("coverage")),
             )
-            for candidate in selection.dropped[:15]
+            for candidate in _latest_first(selection)[:SHOWN_DROPS]
         ],
     )
+    if (rest := len(selection.dropped) - SHOWN_DROPS) > 0:
+        say(f"… and {rest} more; --json has them all")
+
+
+def _latest_first(selection: Selection) -> list[Candidate]:
+    """Return the dropped, those that came farthest first."""
+    stages = {step.stage: place for place, step in enumerate(selection.trace)}
+    farthest = {
+        decision.chunk_id: stages[step.stage]
+        for step in selection.trace
+        for decision in step.decisions
+        if decision.verdict is Verdict.DROPPED
+    }
+    return sorted(selection.dropped, key=lambda c: -farthest[c.id])
+
+
+def _legs(found: Found) -> str:
+    """Say how many of the candidates each leg brought."""
+    pool = (*found.selection.candidates, *found.selection.dropped)
+    brought = {
+        leg: sum(1 for c in pool if c.signals.get(f"in_{leg}") == 1)
+        for leg in ("dense", "keyword")
+    }
+    return ", ".join(f"{count} {leg}" for leg, count in brought.items() if count)
+
+
+def _happened(step: Step) -> str:
+    """Say what a stage did: its decisions by reason, and its facts."""
+    facts = ", ".join(f"{name}={short(fact)}" for name, fact in step.facts.items())
+    return "; ".join(part for part in (_reasons(step.decisions), facts) if part)
 
 
 def _dropped_by(found: Found, chunk_id: str) -> str:
