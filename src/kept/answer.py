@@ -82,7 +82,7 @@ class Answerer:
     """
 
     model: ChatModel | None = None
-    secret: bytes = b""
+    secret: bytes = field(default=b"", repr=False)
     embedder: Embedder | None = None
     relevance: str = "relevance"
     low_below: float = LOW_RELEVANCE

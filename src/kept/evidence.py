@@ -84,7 +84,7 @@ class EvidenceExtractor:
     """Asks a chat model for quotes and keeps those that are grounded."""
 
     model: ChatModel
-    secret: bytes
+    secret: bytes = field(repr=False)
     questionnaire: Questionnaire
     record: Recorder = log_context
     _schema: dict[str, Any] = field(init=False, repr=False, compare=False)

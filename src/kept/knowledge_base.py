@@ -3,10 +3,13 @@
 import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from types import TracebackType
 from typing import Any, Self
 
+from kept.answer import Answerer
+from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
 from kept.calibration import Calibration
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
@@ -22,11 +25,13 @@ from kept.settings import Settings
 from kept.stores.recording import last_queries, named_queries
 from kept.text.draft import Draft
 from kept.wiring import (
+    LanguageModels,
     Progress,
     configuration_of,
     cutting_of,
     duplicate_rules_of,
     embedder_of,
+    process_secret,
     recorder_of,
     store_of,
 )
@@ -56,6 +61,7 @@ class KnowledgeBase:
         self.tenant = settings.tenant
         self._progress = progress
         self.store = store_of(settings, writable=writable)
+        self.models = LanguageModels(settings)
         self._recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
 
@@ -74,6 +80,7 @@ class KnowledgeBase:
         """Let go of every file."""
         if self._recorder is not None:
             self._recorder.close()
+        self.models.close()
         self.store.close()
 
     @cached_property
@@ -128,6 +135,60 @@ class KnowledgeBase:
             )
         return found
 
+    def ask(  # noqa: PLR0913 -- as many as decide the answer
+        self,
+        question: str,
+        *,
+        k: int | None = None,
+        filters: Filters | None = None,
+        intent: str = "other",
+        pinned: Iterable[str] = (),
+        extractive: bool = False,
+    ) -> Asked:
+        """Answer from the passages that deserve to be cited, or say there are none.
+
+        A configured language model writes the answer; without one, or with
+        *extractive*, it is the sentences that answer, word for word.
+        """
+        request = Request(
+            question=question,
+            tenant=self.tenant,
+            k=k,
+            filters=filters or Filters(),
+            intent=intent,
+            pinned=frozenset(pinned),
+        )
+        running = self.asking(request, extractive=extractive)
+        for _ in running:
+            pass
+        return running.asked
+
+    def asking(self, request: Request, *, extractive: bool = False) -> Asking:
+        """Search for a whole request, and return the answer on its way."""
+        configured = self.configured(tenant=request.tenant)
+        plan = self.plan(request, configured)
+        answerer = Answerer(
+            model=None if extractive else self.models.chat(),
+            secret=process_secret(),
+            embedder=self.embedder,
+            relevance=plan.badge.signal,
+            low_below=plan.badge.below,
+            personal=self.settings.redact_personal,
+        )
+        found = self.retriever(plan)(request)
+        tell(found)
+        return Asking(found, answerer, partial(self._note_ask, configured))
+
+    def _note_ask(self, configured: Configured, ending: Ending) -> None:
+        tell_answer(ending)
+        if self._recorder is not None:
+            with_text = self.settings.record_queries == "text"
+            name = configured.preset.name
+            self._recorder.note(
+                ending.found.request.tenant,
+                partial(recorded_ask, ending, name, with_text=with_text),
+            )
+
     def retriever(self, plan: Plan) -> Retriever:
         """Return what answers requests by way of *plan*; it records nothing."""
         return Retriever(
@@ -141,7 +202,8 @@ class KnowledgeBase:
     def plan(self, request: Request, configured: Configured | None = None) -> Plan:
         """Return what a request goes through, the tenant's overrides included."""
         configured = configured or self.configured(tenant=request.tenant)
-        return configured.plan(self.parts, k=request.k, pins=bool(request.pinned))
+        parts = self._parts_of(configured)
+        return configured.plan(parts, k=request.k, pins=bool(request.pinned))
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -151,7 +213,17 @@ class KnowledgeBase:
     @cached_property
     def parts(self) -> Parts:
         """What presets need from outside."""
-        return Parts(near_match_distance=self.embedder.near_match_distance)
+        return Parts(
+            near_match_distance=self.embedder.near_match_distance,
+            judge=self.models.judge(),
+            reranker=self.models.reranker(),
+        )
+
+    def _parts_of(self, configured: Configured) -> Parts:
+        """Return the parts with the judge that the preset's own settings name."""
+        model = getattr(configured.settings, "validation_model", "")
+        judge = self.models.judge(model) if model else self.parts.judge
+        return replace(self.parts, judge=judge)
 
     def configured(
         self, preset_name: str | None = None, *, tenant: str | None = None

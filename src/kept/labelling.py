@@ -61,7 +61,7 @@ class ChunkScorer:
     """Asks a chat model for the score of every item in one chunk after another."""
 
     model: ChatModel
-    secret: bytes
+    secret: bytes = field(repr=False)
     questionnaire: Questionnaire
     record: Recorder = log_context
 

@@ -128,6 +128,7 @@ class Retriever:
         clock.lap("measure")
         chosen = selected(self.plan, request, candidates)
         clock.lap("stages")
+        clock.laps |= reranking(self.plan, chosen[1])
         return chosen
 
     def _recalled(
@@ -159,6 +160,16 @@ def selected(
     selection = plan.pipeline(request.query(), candidates)
     refused = None if selection.candidates else nothing_relevant(selection)
     return refused, selection
+
+
+def reranking(plan: Plan, selection: Selection) -> dict[str, float]:
+    """Return how long the second look took, if one was taken and has a clock."""
+    if not any(step.facts.get("ran") is True for step in selection.trace):
+        return {}
+    rerankers = (getattr(stage, "reranker", None) for stage in plan.pipeline.stages)
+    clocks = (getattr(one, "last_milliseconds", None) for one in rerankers)
+    took = next((ms for ms in clocks if ms is not None), None)
+    return {} if took is None else {"rerank": round(took, 3)}
 
 
 def nothing_relevant(selection: Selection) -> Refusal:

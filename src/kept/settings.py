@@ -93,6 +93,33 @@ class Settings(PresetSettings):
         le=10_000_000,
         description="How many recorded queries are kept of each tenant",
     )
+    reranker: Literal["none", "relevance", "endpoint", "llm"] = Field(
+        default="relevance",
+        description="Who takes a second look at a borderline shortlist: nobody, "
+        "calibrated relevance, a /v1/rerank service, or a language model",
+    )
+    reranker_url: str | None = Field(
+        default=None,
+        description="Base URL of the reranking service, up to /v1 "
+        "(none: KEPT_LLM_BASE_URL)",
+    )
+    reranker_model: str | None = Field(
+        default=None, description="Model that reranks (none: KEPT_LLM_MODEL)"
+    )
+    reranker_scale: Literal["probability", "logit"] = Field(
+        default="probability",
+        description="What the reranking service answers with: scores in 0..1 or logits",
+    )
+    extractor_model: str | None = Field(
+        default=None,
+        description="Model that extracts evidence and labels chunks "
+        "(none: KEPT_LLM_MODEL)",
+    )
+    redact_personal: bool = Field(
+        default=False,
+        description="Blot out e-mail addresses and telephone numbers of passages "
+        "before a language model answers from them",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="warning",
         description="From which level on the command line logs, to standard error",

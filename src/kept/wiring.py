@@ -1,17 +1,25 @@
 """Wiring: names in settings become objects; the only place that knows adapters."""
 
 import hashlib
+import secrets
+import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
 
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.embedders.minilm import MiniLmEmbedder
 from kept.errors import SettingsError
 from kept.ingest import Cutting
+from kept.llm.settings import JudgeSettings, LLMSettings
+from kept.llm.timing import TimedReranker
 from kept.logs import whisper
 from kept.models import silent
-from kept.ports import Embedder
+from kept.ports import ChatModel, Embedder, Judge, Reranker
 from kept.presets import preset
 from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
@@ -22,13 +30,26 @@ from kept.text.tokens import analysis_id
 
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
+SECRET_BYTES = 32
+
+
+class Closable(Protocol):
+    """Something that holds connections."""
+
+    def close(self) -> None:
+        """Let go of them."""
+        ...
+
+
+C = TypeVar("C", bound=Closable)
 
 
 def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedder:
     """Return the embedder that the settings name."""
-    if settings.embedder == "hash":
+    name = _embedder_name(settings)
+    if name == "hash":
         return HashEmbedder()
-    if settings.embedder == "minilm":
+    if name == "minilm":
         return MiniLmEmbedder(progress=progress or silent)
     from kept.embedders.openai import OpenAiEmbedder  # noqa: PLC0415 -- brings httpx
 
@@ -48,6 +69,15 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
     )
 
 
+def _embedder_name(settings: Settings) -> str:
+    """Return which embedder is meant; the grants preset has a variable of its own."""
+    if settings.preset == "grants":
+        grants = preset("grants").configure()
+        if isinstance(grants, GrantsSettings) and grants.embeddings_backend:
+            return grants.embeddings_backend
+    return settings.embedder
+
+
 def store_of(settings: Settings, *, writable: bool) -> SqliteStore:
     """Return the store that the settings name."""
     return SqliteStore(Path(settings.store).expanduser(), writable=writable)
@@ -61,6 +91,117 @@ def recorder_of(settings: Settings, store: SqliteStore) -> Recorder | None:
         whisper("queries_not_recorded", why="the knowledge base is read-only")
         return None
     return Recorder(store.database.path, settings.record_keep)
+
+
+@cache
+def process_secret() -> bytes:
+    """Return what makes the fences of this process's prompts unforeseeable."""
+    return secrets.token_bytes(SECRET_BYTES)
+
+
+def llm_settings(**given: Any) -> LLMSettings:  # noqa: ANN401 -- checked by the settings
+    """Return the settings of language models, refused in plain words."""
+    try:
+        return LLMSettings(**given)
+    except ValidationError as error:
+        prefix = LLMSettings.model_config.get("env_prefix", "")
+        told = (
+            f"{prefix}{problem['loc'][0]}".upper() + f" is refused: {problem['msg']}"
+            for problem in error.errors(include_url=False, include_input=False)
+        )
+        raise SettingsError("; ".join(told)) from None
+
+
+class LanguageModels:
+    """The roles of language models, each made when it is first asked for.
+
+    Roles that have the same model share its connections.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._made: dict[str, Closable] = {}
+
+    def close(self) -> None:
+        """Close every connection."""
+        with self._lock:
+            made, self._made = self._made, {}
+        for one in made.values():
+            one.close()
+
+    def chat(self, model: str | None = None) -> ChatModel | None:
+        """Return the chat model of this name, else KEPT_LLM_MODEL; none if unnamed."""
+        settings = llm_settings(**({"model": model} if model else {}))
+        if not settings.model:
+            return None
+        from kept.llm.client import OpenAIChat  # noqa: PLC0415 -- brings httpx
+
+        key = f"chat {settings.model}"
+        return self._once(key, OpenAIChat, lambda: OpenAIChat(settings))
+
+    def demand_chat(self, what: str, model: str | None = None) -> ChatModel:
+        """Return the chat model that *what* needs, or say how to name one."""
+        chat = self.chat(model)
+        if chat is None:
+            msg = (
+                f"{what} needs a language model, but none is configured; "
+                "set KEPT_LLM_MODEL, and KEPT_LLM_BASE_URL to its server"
+            )
+            raise SettingsError(msg)
+        return chat
+
+    def extractor(self, what: str) -> ChatModel:
+        """Return the chat model that reads transcripts, or say how to name one."""
+        return self.demand_chat(what, self._settings.extractor_model)
+
+    def judge(self, model: str = "") -> Judge | None:
+        """Return the judge with this *model*, else the one that the variables name."""
+        named = JudgeSettings()
+        chosen = model or named.validation_model or named.judge_model
+        chat = self.chat(chosen) if chosen else None
+        if chat is None:
+            return None
+        from kept.llm.judge import LLMJudge  # noqa: PLC0415 -- only where one is named
+
+        return LLMJudge(model=chat, secret=process_secret())
+
+    def reranker(self) -> Reranker | None:
+        """Return who takes the second look, with a clock beside it."""
+        settings = self._settings
+        if settings.reranker == "none":
+            return None
+        if settings.reranker == "relevance":
+            return TimedReranker()
+        from kept.llm import rerank  # noqa: PLC0415 -- brings httpx
+
+        if settings.reranker == "llm":
+            what = f"{settings.variable('reranker')}=llm"
+            chat = self.demand_chat(what, settings.reranker_model)
+            return rerank.ListwiseReranker(model=chat, secret=process_secret())
+        given = {
+            "model": settings.reranker_model,
+            "base_url": settings.reranker_url,
+        }
+        served = llm_settings(**{name: v for name, v in given.items() if v})
+        if not served.model:
+            msg = (
+                f"{settings.variable('reranker')} is 'endpoint', but no model is "
+                f"named; set {settings.variable('reranker_model')}"
+            )
+            raise SettingsError(msg)
+        return self._once(
+            "rerank",
+            rerank.EndpointReranker,
+            lambda: rerank.EndpointReranker(served, settings.reranker_scale),
+        )
+
+    def _once(self, key: str, kind: type[C], make: Callable[[], C]) -> C:
+        with self._lock:
+            made = self._made.get(key)
+            if not isinstance(made, kind):
+                made = self._made[key] = make()
+            return made
 
 
 def duplicate_rules_of(settings: Settings, embedder: Embedder) -> DuplicateRules:

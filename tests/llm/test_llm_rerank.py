@@ -19,7 +19,8 @@ from loopback import (
 )
 
 from kept.errors import LLMError, LLMResponseParseError, MissingSignalError
-from kept.llm.rerank import EndpointReranker, ListwiseReranker, TimedReranker
+from kept.llm.rerank import EndpointReranker, ListwiseReranker
+from kept.llm.timing import TimedReranker
 from kept.model import Query
 from kept.prompts import ContextRecord
 from kept.testing import candidates

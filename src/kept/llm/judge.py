@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -48,10 +48,10 @@ class LLMJudge:
     """
 
     model: ChatModel
-    secret: bytes
+    secret: bytes = field(repr=False)
     at_once: int = 4
     enough: int | None = None
-    record: Recorder = log_context
+    record: Recorder = field(default=log_context, repr=False)
 
     def review(
         self, query: Query, candidates: Sequence[Candidate]

@@ -1,26 +1,20 @@
-"""Rerankers: other readers of a shortlist, each with its own clock.
-
-How long a reranker took stands beside its scores, in ``last_milliseconds``, and
-never in a record: a record holds no clock reading.
-"""
+"""Rerankers: other readers of a shortlist, each with its own clock."""
 
 import json
 import math
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kept.errors import LLMResponseParseError
 from kept.fencing import fenced, neutral, nonce_for, summed
 from kept.llm.settings import LLMSettings
+from kept.llm.timing import Stopwatch
 from kept.llm.transport import Transport
 from kept.model import Candidate, Query
-from kept.ports import ChatModel, Reranker
+from kept.ports import ChatModel
 from kept.prompts import Context, Prompt, Recorder, build, log_context
 from kept.replies import misfit, parsed
-from kept.stages.rerank import RelevanceReranker
 
 LONGEST_PASSAGE = 1_200
 PLACES = 9
@@ -42,42 +36,6 @@ RESULTS: dict[str, Any] = {
     },
     "required": ["results"],
 }
-
-
-class Stopwatch(threading.local):
-    """How long the last call on this thread took."""
-
-    milliseconds: float | None = None
-
-    def timed(self, work: Callable[[], Sequence[float]]) -> Sequence[float]:
-        """Do *work* and note how long it took, also when it fails."""
-        began = time.perf_counter()
-        try:
-            return work()
-        finally:
-            self.milliseconds = (time.perf_counter() - began) * 1000
-
-
-@dataclass(frozen=True)
-class TimedReranker:
-    """Any reranker, with a clock beside it; by default the one without a model."""
-
-    reranker: Reranker = field(default_factory=RelevanceReranker)
-    _watch: Stopwatch = field(default_factory=Stopwatch, compare=False, repr=False)
-
-    @property
-    def id(self) -> str:
-        """The name of the reranker that is timed."""
-        return self.reranker.id
-
-    @property
-    def last_milliseconds(self) -> float | None:
-        """How long the last call on this thread took."""
-        return self._watch.milliseconds
-
-    def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
-        """Return what the reranker says."""
-        return self._watch.timed(lambda: self.reranker.scores(query, candidates))
 
 
 class EndpointReranker:
@@ -157,8 +115,8 @@ class ListwiseReranker:
     """Scores by a chat model that reads all candidates at once."""
 
     model: ChatModel
-    secret: bytes
-    record: Recorder = log_context
+    secret: bytes = field(repr=False)
+    record: Recorder = field(default=log_context, repr=False)
     _watch: Stopwatch = field(default_factory=Stopwatch, compare=False, repr=False)
 
     @property

@@ -1,8 +1,8 @@
 """Settings of the language model roles, read once from the environment."""
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import httpx
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -13,7 +13,11 @@ class LLMSettings(BaseSettings):
     """Where a language model is served, and how patient to be with it."""
 
     model_config = SettingsConfigDict(
-        env_prefix="KEPT_LLM_", frozen=True, extra="forbid", hide_input_in_errors=True
+        env_prefix="KEPT_LLM_",
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        env_parse_none_str="none",
     )
 
     base_url: str = Field(
@@ -63,13 +67,14 @@ class LLMSettings(BaseSettings):
     @classmethod
     def _plain_url(cls, url: str) -> str:
         try:
-            read = httpx.URL(url)
-        except httpx.InvalidURL:
-            read = httpx.URL("")
-        if read.scheme not in {"http", "https"} or not read.host:
+            read = urlsplit(url)
+            usable = read.scheme in {"http", "https"} and read.port != 0
+        except ValueError:
+            usable = False
+        if not usable or not read.hostname:
             msg = "must be an http or https URL such as http://127.0.0.1:11434/v1"
             raise ValueError(msg)
-        if read.userinfo:
+        if read.username is not None:
             msg = "must not hold a password; use api_key or api_key_file"
             raise ValueError(msg)
         return url.rstrip("/")

@@ -1,0 +1,159 @@
+"""Asking: a question, what was found for it, and an answer on its way."""
+
+import logging
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from kept.answer import Answer, Answerer
+from kept.logs import heard
+from kept.recorded import Recorded, recorded
+from kept.render import record_json, refusal_json
+from kept.retrieve import Found
+
+ASK = "ask"
+BROKEN_OFF = "broken off"
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An answer, and the search that it rests on.
+
+    *timings* are those of the search with the time that the answer took; they take
+    no part in equality.
+    """
+
+    found: Found
+    answer: Answer
+    timings: Mapping[str, float] = field(
+        default_factory=dict, compare=False, hash=False
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How asking ended: with an answer, or with what came between."""
+
+    found: Found
+    answer: Answer | None = None
+    error: str | None = None
+
+
+class Asking:
+    """An answer on its way: iterate over its text, then read ``asked``.
+
+    What was *found* is known from the beginning; a refusal is its own answer.
+    However it ends, *done* hears of it: also of a fault, and of a reader who left.
+    """
+
+    def __init__(
+        self, found: Found, answerer: Answerer, done: Callable[[Ending], None]
+    ) -> None:
+        self.found = found
+        self._answerer = answerer
+        self._done = done
+        self._asked: Asked | None = None
+        self._pieces = self._run()
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    def close(self) -> None:
+        """Stop reading; a model stops too."""
+        self._pieces.close()
+
+    @property
+    def asked(self) -> Asked:
+        """The whole answer; there is one only after the last piece."""
+        if self._asked is None:
+            msg = "the answer is not complete; iterate to the end first"
+            raise RuntimeError(msg)
+        return self._asked
+
+    def _run(self) -> Generator[str, None, None]:
+        began = time.perf_counter()
+        answer: Answer | None = None
+        error: str | None = BROKEN_OFF
+        try:
+            answer = yield from self._answered()
+            error = None
+        except Exception as fault:
+            error = type(fault).__name__
+            raise
+        finally:
+            took = round((time.perf_counter() - began) * 1000, 3)
+            if answer is not None:
+                timings = {**self.found.timings, "answer": took}
+                self._asked = Asked(found=self.found, answer=answer, timings=timings)
+            self._done(Ending(found=self.found, answer=answer, error=error))
+
+    def _answered(self) -> Generator[str, None, Answer]:
+        refused = self.found.refused
+        if refused is not None:
+            yield refused.message
+            return Answer(text=refused.message, kind="none")
+        question = self.found.request.question
+        stream = self._answerer.stream(question, self.found.selection)
+        yield from stream
+        return stream.answer
+
+
+def asked_json(asked: Asked) -> dict[str, Any]:
+    """Return an answer with its search as every door shows it."""
+    found = asked.found
+    return {
+        "question": found.request.question,
+        **asked.answer.as_data(),
+        "refused": refusal_json(found.refused),
+        "search": record_json(found.selection),
+        "fingerprints": asdict(found.fingerprints),
+        "timings": dict(asked.timings),
+    }
+
+
+def recorded_ask(ending: Ending, preset: str, *, with_text: bool) -> Recorded:
+    """Return what is kept of a question that was asked, refused or answered.
+
+    It is a recorded query with how it ended; the answer's text only if wanted.
+    """
+    query = recorded(ending.found, preset, with_text=with_text)
+    told = _told(ending)
+    if with_text and ending.answer:
+        told["text"] = ending.answer.text
+    return replace(query, result={**query.result, "kind": ASK, "answer": told})
+
+
+def tell_answer(ending: Ending) -> None:
+    """Log how asking ended, without a word of question or answer."""
+    if not heard(logging.INFO):
+        return
+    refused = ending.found.refused
+    told = {name: v for name, v in _told(ending).items() if name != "prompt"}
+    logger.info(
+        "question_asked",
+        tenant=ending.found.request.tenant,
+        refused=refused.reason if refused else None,
+        **told,
+    )
+
+
+def _told(ending: Ending) -> dict[str, Any]:
+    answer = ending.answer
+    if answer is None:
+        return {"kind": None, "error": ending.error}
+    record = answer.record
+    return {
+        "kind": answer.kind,
+        "error": None,
+        "supported": answer.supported,
+        "faithfulness": answer.faithfulness,
+        "cited": [one.chunk_id for one in answer.citations if one.cited],
+        "removed_markers": len(answer.removed_markers),
+        "model": record.model if record else None,
+        "prompt": record.as_data() if record else None,
+    }
