@@ -16,7 +16,7 @@ hypothesis_settings.register_profile(
 hypothesis_settings.load_profile("kept")
 
 ROOT = Path(__file__).parents[1]
-OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING_", "RAG_", "MODEL_")
+OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")
 SHARED = ("KEPT_DATA", "KEPT_MODELS", "KEPT_MODEL_HUB")
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, get_args, get_origin
 
-from pydantic import BaseModel, Field, SecretStr, ValidationError
+from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSettingError
@@ -41,7 +41,7 @@ class PresetSettings(BaseSettings):
     @classmethod
     def of(cls, overrides: Mapping[str, object]) -> Self:
         """Build settings from *overrides*, named as fields or as variables."""
-        fields = {cls.variable(field): field for field in cls.model_fields}
+        fields = {name: field for field in cls.model_fields for name in cls._names(field)}
         return cls(**{fields.get(name, name): v for name, v in overrides.items()})
 
     def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- pydantic checks them
@@ -56,7 +56,24 @@ class PresetSettings(BaseSettings):
     @classmethod
     def variable(cls, field: str) -> str:
         """Return the environment variable that sets *field*."""
-        return f"{cls.model_config.get('env_prefix', '')}{field}".upper()
+        return cls._names(field)[0]
+
+    @classmethod
+    def _names(cls, field: str) -> list[str]:
+        """Return every environment variable that sets *field*, its own first."""
+        alias = cls.model_fields[field].validation_alias
+        if isinstance(alias, AliasChoices):
+            names = [str(choice).upper() for choice in alias.choices]
+            return [name for name in names if name != field.upper()]
+        return [f"{cls.model_config.get('env_prefix', '')}{field}".upper()]
+
+    @classmethod
+    def _field(cls, named: str) -> str:
+        """Return the field that goes by a name, or the name itself."""
+        for field in cls.model_fields:
+            if named.upper() in (field.upper(), *cls._names(field)):
+                return field
+        return named
 
     def demand_order(self, low: str, high: str) -> None:
         """Refuse settings in which the field *high* is less than *low*."""
@@ -71,7 +88,7 @@ class PresetSettings(BaseSettings):
     @classmethod
     def _refusals(cls, error: ValidationError) -> Iterable[str]:
         for problem in error.errors(include_url=False):
-            field = str(problem["loc"][0]) if problem["loc"] else ""
+            field = cls._field(str(problem["loc"][0])) if problem["loc"] else ""
             if problem["type"] == "extra_forbidden":
                 known = ", ".join(sorted(map(cls.variable, cls.model_fields)))
                 yield f"there is no setting {field!r}; there are: {known}"

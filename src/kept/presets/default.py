@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from kept.pipeline import Pipeline
@@ -33,6 +33,11 @@ class DefaultSettings(PresetSettings):
 
     guardrails_enable: bool = Field(
         default=True,
+        validation_alias=AliasChoices(
+            "KEPT_GUARDRAILS_ENABLE",
+            "RETRIEVAL_GUARDRAILS_ENABLE",
+            "guardrails_enable",
+        ),
         description="Guard the result; false gives plain hybrid search",
     )
     top_k: int = Field(

@@ -1,8 +1,8 @@
 """The grants preset: nearest first, within a budget of tokens."""
 
-from typing import Self
+from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from kept.pipeline import Pipeline
@@ -34,6 +34,12 @@ class GrantsSettings(PresetSettings):
         le=1.0,
         description="Cosine of first chunks from which a document is a near duplicate "
         "(none: the embedder's own; 1.0 leaves only the exact check)",
+    )
+
+    embeddings_backend: Literal["hash", "minilm"] | None = Field(
+        default=None,
+        validation_alias=AliasChoices("EMBEDDINGS_BACKEND", "embeddings_backend"),
+        description="The embedder under this preset (none: KEPT_EMBEDDER)",
     )
 
     @model_validator(mode="after")
