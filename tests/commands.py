@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
@@ -102,7 +103,10 @@ def apart(*args: object, env: dict[str, str] | None = None, **options: Any) -> R
 
 
 def forked(
-    out: Path, *commands: Sequence[object], between: Callable[[], object] = int
+    out: Path,
+    *commands: Sequence[object],
+    env: Mapping[str, str] = MappingProxyType({}),
+    between: Callable[[], object] = int,
 ) -> multiprocessing.process.BaseProcess:
     """Start *commands*, one after the other, in a forked process.
 
@@ -110,12 +114,20 @@ def forked(
     the process is forked from one that has loaded everything.
     """
     words = [list(map(str, command)) for command in commands]
-    process = FORKING.Process(target=_forked, args=(str(out), words, between))
+    process = FORKING.Process(
+        target=_forked, args=(str(out), words, dict(env), between)
+    )
     process.start()
     return process
 
 
-def _forked(out: str, commands: list[list[str]], between: Callable[[], object]) -> None:
+def _forked(
+    out: str,
+    commands: list[list[str]],
+    env: dict[str, str],
+    between: Callable[[], object],
+) -> None:
+    os.environ.update(env)
     file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):
         os.dup2(file, stream)

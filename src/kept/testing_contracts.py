@@ -14,6 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from kept.ports import Embedder, Vectors
+from kept.testing_store import StoreContract
+
+__all__ = ["EmbedderContract", "StoreContract"]
 
 NAUGHTY = (
     "!!!",

@@ -109,28 +109,3 @@ def test_kills_at_random_moments_of_an_ingest_lose_nothing(
     assert survived["fingerprints"] == fresh["fingerprints"]
     assert survived["selected"] == fresh["selected"]
     assert survived["record"] == fresh["record"]
-
-
-def test_kills_in_the_middle_of_a_reembedding_leave_the_store_readable(
-    tmp_path: Path,
-) -> None:
-    """The old vectors serve until the new ones are all there; it goes on by itself."""
-    chance = random.Random(3)  # noqa: S311 -- not a secret
-    store, docs, out = tmp_path / "store", tmp_path / "docs", tmp_path / "out"
-    write(docs, 0, range(FILES))
-    options = ("--store", store, "--embedder", "hash")
-    assert kept("ingest", docs, *options).code == 0
-    question = ("search", "hours of pump 21 at valve 3-1", "--json", *options)
-    before = kept(*question).json
-
-    for _ in range(8):
-        process = forked(out, ("reembed", *options))
-        time.sleep(chance.uniform(0.0, 0.25))
-        process.kill()
-        process.join()
-        assert kept(*question).json["record"] == before["record"]
-        assert kept("doctor", "--check", "--store", store).code == 0
-
-    assert kept("reembed", *options).code == 0
-    assert kept(*question).json["record"] == before["record"]
-    assert kept("doctor", "--store", store).code == 0

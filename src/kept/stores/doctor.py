@@ -31,18 +31,22 @@ class Finding:
 
 
 def examine(store: SqliteStore, *, repair: bool) -> list[Finding]:
-    """Return everything in a store that does not fit, put right if *repair*."""
-    findings: list[Finding] = []
+    """Return everything in a store that does not fit, put right if *repair*.
+
+    Indexes are compared only with a truth that is whole: they cannot fit another.
+    """
     with store.database.reading() as connection:
         _check_file(connection, store)
         tenants = every(connection, "SELECT no, name FROM tenants ORDER BY no")
-        findings += _orphans(connection)
+        lost = list(_orphans(connection))
         analysis = outdated(connection)
+    findings = list(lost)
     if analysis is not None:
         findings.append(_analysis(store, analysis, repair=repair))
     for no, name in tenants:
         findings += _statistics(store, no, name, repair=repair)
-        findings += _indexes(store, no, name, repair=repair)
+        if not lost:
+            findings += _indexes(store, no, name, repair=repair)
     return findings
 
 
@@ -115,7 +119,9 @@ def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
     ):
         (count,) = only(connection, sql)
         if count:
-            yield Finding(what=what, where="kept.sqlite", detail=f"{count} rows")
+            advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
+            detail = f"{count} rows{advice}"
+            yield Finding(what=what, where="kept.sqlite", detail=detail)
 
 
 def _statistics(

@@ -9,6 +9,7 @@ import apsw
 import numpy as np
 import structlog
 
+from kept.errors import StoreCorruptError
 from kept.stores.dense import DenseIndex
 from kept.stores.keyword import KeywordIndex
 from kept.stores.locks import ReadWriteLock, file_lock
@@ -18,6 +19,7 @@ from kept.stores.terms import tokens
 from kept.stores.writing import ORD_BITS
 
 BATCH = 2_000
+_FLOAT_BYTES = 4
 
 logger = structlog.get_logger(__name__)
 
@@ -116,6 +118,12 @@ class TenantIndexes:
         keys: list[int] = []
         blobs: list[bytes] = []
         for no, blob in _live_rows(connection, "vectors", "t.data", documents):
+            if len(blob) != _FLOAT_BYTES * self.dimension:
+                msg = (
+                    f"the vector of chunk {no} has {len(blob)} bytes, expected "
+                    f"{_FLOAT_BYTES * self.dimension}; 'kept reembed' makes all anew"
+                )
+                raise StoreCorruptError(msg)
             keys.append(no)
             blobs.append(blob)
         vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)

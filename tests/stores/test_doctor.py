@@ -1,0 +1,156 @@
+"""The doctor finds every kind of damage, and repairs what can be repaired."""
+
+import apsw
+import numpy as np
+import pytest
+
+from kept.errors import StoreCorruptError
+from kept.knowledge_base import KnowledgeBase
+from kept.reembed import reembed
+from kept.stores.doctor import examine, rebuild
+from kept.stores.sqlite import FILE, SqliteStore
+from kept.testing_store import PAGES, QUESTION
+
+
+@pytest.fixture
+def filled(base: KnowledgeBase) -> KnowledgeBase:
+    """Return a knowledge base with tags, languages and a superseded version."""
+    for page in PAGES:
+        base.add(page, tags=("rules",), source_uri=page[:9])
+    base.add("The pump of model TW-C235 is no longer sold.", source_uri=PAGES[2][:9])
+    base.search(QUESTION)
+    return base
+
+
+def spoil(base: KnowledgeBase, sql: str) -> None:
+    """Change the truth behind the store's back."""
+    with base.store.database.writing() as connection:
+        connection.execute(sql)
+
+
+def test_a_sound_store_has_no_findings(filled: KnowledgeBase) -> None:
+    """After additions, a new version and a search there is nothing to say."""
+    assert examine(filled.store, repair=False) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("UPDATE terms SET df = df + 1", "word counts"),
+        ("DELETE FROM languages", "languages"),
+        ("DELETE FROM chunk_tags", "tags"),
+        ("UPDATE tenants SET chunks = chunks + 1", "chunk counts"),
+        ("UPDATE tenants SET terms = terms - 1", "lengths"),
+        ("UPDATE tenants SET state = zeroblob(32)", "fingerprints"),
+    ],
+)
+def test_wrong_statistics_are_found_and_repaired(
+    filled: KnowledgeBase, sql: str, what: str
+) -> None:
+    """They are counted again from the chunks; answers are as before."""
+    before = filled.search(QUESTION)
+    spoil(filled, sql)
+
+    told = examine(filled.store, repair=False)
+    repaired = examine(filled.store, repair=True)
+
+    assert [(f.what, f.repaired) for f in told] == [("statistics", False)]
+    assert what in told[0].detail
+    assert [f.repaired for f in repaired] == [True]
+    assert examine(filled.store, repair=False) == []
+    assert filled.search(QUESTION) == before
+
+
+def test_an_index_that_holds_too_much_is_built_again(filled: KnowledgeBase) -> None:
+    """A key that no chunk has is found."""
+    before = filled.search(QUESTION)
+    with filled.store.shelf("default") as shelf:
+        dense = shelf.indexes.dense
+    vector = np.zeros((1, dense.dimension), np.float32)
+    vector[0, 0] = 1
+    dense.apply(dense.seq, np.array([77]), vector, np.empty(0, np.int64))
+
+    [finding] = examine(filled.store, repair=True)
+    assert (finding.what, finding.repaired) == ("dense index", True)
+    assert examine(filled.store, repair=False) == []
+    assert filled.search(QUESTION) == before
+
+
+def test_an_index_with_other_vectors_is_built_again(filled: KnowledgeBase) -> None:
+    """The vectors are compared, not only their keys."""
+    before = filled.search(QUESTION)
+    with filled.store.shelf("default") as shelf:
+        dense = shelf.indexes.dense
+    key = dense.keys()[:1]
+    dense.apply(dense.seq, key, -dense.vectors(key), key)
+
+    [finding] = examine(filled.store, repair=True)
+
+    assert (finding.what, finding.detail) == (
+        "dense index",
+        "vectors differ from the truth",
+    )
+    assert filled.search(QUESTION) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "what"),
+    [
+        ("DELETE FROM vectors WHERE no = (SELECT MIN(no) FROM vectors)", "a vector"),
+        ("INSERT INTO vectors VALUES (5, zeroblob(2048))", "vectors without a chunk"),
+        ("UPDATE documents SET chunk_count = 9 WHERE live", "wrong number of chunks"),
+        ("UPDATE vectors SET data = zeroblob(8)", "vectors of another length"),
+    ],
+)
+def test_what_is_lost_from_the_truth_is_told_but_not_repaired(
+    filled: KnowledgeBase, sql: str, what: str
+) -> None:
+    """There is nothing else to make it from."""
+    spoil(filled, sql)
+
+    findings = examine(filled.store, repair=True)
+
+    assert any(what in f.what and not f.repaired for f in findings), findings
+
+
+def test_rebuilding_changes_no_answer(filled: KnowledgeBase) -> None:
+    """All indexes are thrown away and made anew, and the bytes are the same."""
+    before = filled.search(QUESTION)
+
+    assert rebuild(filled.store) == 1
+
+    assert filled.search(QUESTION) == before
+    assert examine(filled.store, repair=False) == []
+
+
+def test_a_damaged_file_is_refused(filled: KnowledgeBase) -> None:
+    """The doctor cannot repair the only copy of the documents."""
+    copy = filled.store.folder / "copy"
+    copy.mkdir()
+    connection = apsw.Connection(str(filled.store.folder / FILE))
+    connection.execute("VACUUM INTO ?", (str(copy / FILE),))
+    connection.close()
+    data = bytearray((copy / FILE).read_bytes())
+    for start in range(5 * 4096, len(data) - 4096, 3 * 4096):
+        data[start : start + 2048] = b"\x00" * 2048
+    (copy / FILE).write_bytes(data)
+
+    with pytest.raises(StoreCorruptError, match="backup"):
+        examine(SqliteStore(copy), repair=True)
+
+
+def test_a_lost_vector_comes_back_by_reembedding(filled: KnowledgeBase) -> None:
+    """The advice of the finding works."""
+    before = filled.search(QUESTION)
+    spoil(filled, "DELETE FROM vectors WHERE no = (SELECT MIN(no) FROM vectors)")
+    spoil(filled, "UPDATE vectors SET data = zeroblob(8)")
+    [missing, wrong] = examine(filled.store, repair=True)
+
+    embedder = filled.embedder
+    work = filled.store.reembedding(embedder.id, embedder.dimension)
+    reembed(work, embedder, lambda done, total: None)
+
+    assert "kept reembed" in missing.detail
+    assert "kept reembed" in wrong.detail
+    assert examine(filled.store, repair=False) == []
+    assert filled.search(QUESTION) == before

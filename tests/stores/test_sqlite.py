@@ -1,0 +1,116 @@
+"""The embedded store keeps the contract of every store, and its own promises."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kept.errors import NotFoundError, StoreReadOnlyError
+from kept.knowledge_base import KnowledgeBase
+from kept.ports import Store
+from kept.stores import sqlite
+from kept.stores.sqlite import SqliteStore
+from kept.testing_contracts import StoreContract
+from kept.testing_store import PAGES
+
+Make = Callable[..., KnowledgeBase]
+
+
+class TestSqliteStore(StoreContract):
+    """The contract, on folders."""
+
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> Iterator[None]:
+        self.folder = tmp_path
+        self.opened: list[SqliteStore] = []
+        yield
+        for store in self.opened:
+            store.close()
+
+    def store(self, name: str) -> Store:
+        """Return a store in a folder of its own."""
+        store = SqliteStore(self.folder / name)
+        self.opened.append(store)
+        return store
+
+
+def test_a_store_to_be_read_is_not_made(tmp_path: Path) -> None:
+    """Opening for reading what is not there says how to make it."""
+    with pytest.raises(NotFoundError, match="kept ingest PATH"):
+        SqliteStore(tmp_path / "nowhere", writable=False)
+
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_store_opened_to_be_read_refuses_to_write(base: KnowledgeBase) -> None:
+    """It answers beside the writer, and leaves no file in the folder."""
+    base.add(PAGES[0])
+    before = sorted(base.store.folder.rglob("*"))
+    reader = SqliteStore(base.store.folder, writable=False)
+    try:
+        with reader.shelf("default") as shelf:
+            assert shelf.chunks == 1
+        with pytest.raises(StoreReadOnlyError, match="read-only"):
+            reader.intake("default").delete("d1")
+        with pytest.raises(StoreReadOnlyError):
+            reader.set_overrides("default", {})
+    finally:
+        reader.close()
+    assert sorted(base.store.folder.rglob("*")) == before
+
+
+def test_idle_tenants_are_closed_and_open_again(
+    make_base: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More tenants than may be open at once all answer."""
+    monkeypatch.setattr(sqlite, "OPEN_TENANTS", 2)
+    bases = [make_base(tenant=f"tenant-{i}") for i in range(4)]
+    shared = bases[0].store
+    for i, base in enumerate(bases):
+        base.add(f"Boiler {i}-7 belongs to tenant {i}.")
+
+    for _ in range(2):
+        for i in range(4):
+            with shared.shelf(f"tenant-{i}") as shelf:
+                assert shelf.chunks == 1
+    assert shared.tenants() == [f"tenant-{i}" for i in range(4)]
+
+
+def test_a_deleted_document_is_gone_from_every_table(base: KnowledgeBase) -> None:
+    """Nothing of its text is left for a reader of the file."""
+    [receipt] = base.add(PAGES[1], title="Secret INV-49302")
+    base.add(PAGES[0])
+
+    base.delete(str(receipt.document_id))
+
+    with base.store.database.reading() as connection:
+        for table in ("documents", "chunks", "sources", "aliases"):
+            rows = connection.execute(f"SELECT * FROM {table}").fetchall()  # noqa: S608
+            assert "INV-49302 was paid" not in repr(rows), table
+        assert connection.execute("SELECT COUNT(*) FROM vectors").fetchall() == [(1,)]
+    with pytest.raises(NotFoundError, match="kept documents"):
+        base.delete(str(receipt.document_id))
+
+
+def test_deleting_all_leaves_the_state_of_an_empty_tenant(make_base: Make) -> None:
+    """The fingerprint is of the contents, not of the history."""
+    base = make_base()
+    receipts = [base.add(page)[0] for page in PAGES]
+    for receipt in receipts:
+        base.delete(str(receipt.document_id))
+    base.add(PAGES[3])
+    other = make_base("other")
+    other.add(PAGES[3])
+
+    one, two = base.search("days of leave"), other.search("days of leave")
+
+    assert one == two
+    assert one.fingerprints == two.fingerprints
+
+
+def test_overrides_belong_to_a_tenant(base: KnowledgeBase) -> None:
+    """A tenant that never set any has none."""
+    base.store.set_overrides("acme", {"top_k": 3})
+
+    assert base.store.overrides("acme") == {"top_k": 3}
+    assert base.store.overrides("default") == {}
