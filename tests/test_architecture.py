@@ -15,7 +15,7 @@ LAYERS = (
     {"text", "testing", "model_sources", "fencing", "replies", "sentences", "knobs"},
     {"embedders", "models", "prompts", "stages", "questionnaires", "questionnaire"},
     {"llm", "presets", "evaluation", "support", "citations", "extractive"},
-    {"gate", "calibration", "ingest", "references", "answer", "evidence"},
+    {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"},
     {"retrieve", "transcripts", "testing_contracts", "testing_store"},
     {"logs", "recorded", "labelling", "rehearsal"},
     {"stores", "render", "reembed", "sources", "counterfactual"},

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from kept.cutting import titled
 from kept.embedders import checked
-from kept.ingest import titled
 from kept.ports import Embedder
 from kept.stores.reembedding import Reembedding
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kept.cutting import drafted
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderMismatchError
 from kept.filters import Filters
-from kept.ingest import Handed, Ingest, drafted
+from kept.ingest import Handed, Ingest
 from kept.ports import Shelf, Store
 from kept.receipts import Receipt, Source
 from kept.text.draft import Draft

@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from kept.cutting import Cutting
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.embedders.minilm import MiniLmEmbedder
 from kept.errors import SettingsError
-from kept.ingest import Cutting
 from kept.llm.settings import JudgeSettings, LLMSettings
 from kept.llm.timing import TimedReranker
 from kept.logs import whisper

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
+from kept.cutting import Cutting, drafted, passage
 from kept.duplicates import DuplicateRules, Opening, near_duplicate
 from kept.embedders import checked
 from kept.evaluating.corpus import Tell
@@ -15,7 +16,6 @@ from kept.evaluation.duplicates import (
     minhash,
 )
 from kept.evaluation.loaders import TextPair
-from kept.ingest import Cutting, drafted, passage
 from kept.ports import Embedder
 from kept.settings import Settings
 from kept.text.draft import Draft

@@ -2,7 +2,7 @@
 
 import apsw
 
-from kept.ingest import titled
+from kept.cutting import titled
 from kept.stores.connection import Database
 from kept.stores.meta import meta_of
 from kept.stores.sql import every

@@ -1,0 +1,103 @@
+"""Cutting: a draft becomes a document with its chunks, every id stable."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kept.errors import UnreadableSourceError
+from kept.receipts import NewChunk, NewDocument
+from kept.text.chunking import chunk_text
+from kept.text.draft import Draft, DraftPiece
+from kept.text.sections import DEFAULT_SECTION_TAGS
+from kept.text.tokens import analyse, count_tokens, detect_language
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cutting:
+    """How a text becomes chunks; *max_chunks* 0 lifts the cap."""
+
+    max_chars: int = 800
+    max_chunks: int = 200
+    section_tags: Mapping[str, Sequence[str]] = field(
+        default_factory=lambda: DEFAULT_SECTION_TAGS, hash=False
+    )
+
+
+def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocument:
+    """Return a draft as a document with its chunks cut and analysed."""
+    text = draft.text.encode("utf-8", "replace").decode()
+    pieces = _pieces(draft, text, cutting)
+    if not pieces[0]:
+        problem, advice = "there is no text in it", "hand in something to read"
+        raise UnreadableSourceError(uri, problem, advice)
+    language = detect_language(text) or ""
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    return NewDocument(
+        id=document_id(tenant, draft.type, sha256),
+        type=draft.type,
+        title=draft.title,
+        source_uri=uri,
+        sha256=sha256,
+        text=text,
+        language=language,
+        chars_left_out=pieces[1],
+        authority=draft.authority,
+        confidence=draft.confidence,
+        time_horizon=draft.time_horizon,
+        metadata=draft.metadata,
+        chunks=tuple(
+            NewChunk(
+                text=piece.text,
+                terms=tuple(analyse(titled(draft.title, piece.text), language or None)),
+                language=language,
+                token_len=count_tokens(piece.text),
+                tags=tuple(dict.fromkeys((*draft.tags, *piece.tags))),
+                role=draft.role,
+                excerpt=draft.excerpt,
+                labels={**draft.labels, **piece.labels},
+                metadata=piece.metadata,
+            )
+            for piece in pieces[0]
+        ),
+    )
+
+
+def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece], int]:
+    """Return the chunks with the tags of their sections, and what was left out."""
+    if draft.pieces is not None:
+        given = [piece for piece in draft.pieces if piece.text.strip()]
+        most = cutting.max_chunks or len(given)
+        return given[:most], sum(len(piece.text) for piece in given[most:])
+    cut = chunk_text(
+        text,
+        max_chars=cutting.max_chars,
+        max_chunks=cutting.max_chunks,
+        section_tags=cutting.section_tags,
+    )
+    pieces = [DraftPiece(piece.text, piece.tags) for piece in cut.pieces]
+    return pieces, cut.chars_left_out
+
+
+def passage(new: NewDocument, place: int) -> str:
+    """Return what is embedded for a chunk: its text, under the document's title."""
+    return titled(new.title, new.chunks[place].text)
+
+
+def titled(title: str, text: str) -> str:
+    """Return *text* under *title*, unless it holds it already."""
+    return text if not title or title in text else f"{title}\n{text}"
+
+
+def document_id(tenant: str, type_: str, sha256: str) -> str:
+    """Return the id of a document: the same tenant, type and text give the same."""
+    return _digest("d", tenant, type_, sha256)
+
+
+def alias_id(tenant: str, new: NewDocument, uri: str) -> str:
+    """Return the id of an alias, the same on every machine."""
+    return _digest("a", tenant, new.type, new.sha256, uri)
+
+
+def _digest(kind: str, *parts: str) -> str:
+    joined = "\0".join((kind, *parts)).encode("utf-8", "surrogatepass")
+    return kind + hashlib.sha256(joined).hexdigest()[:23]
