@@ -1,7 +1,7 @@
 """The ingest path: read, digest, chunk, first vector, duplicate?, vectors, store."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
