@@ -2,7 +2,17 @@
 
 import typer
 
-from kept.cli import demo, evaluate, explain, ingest, manage, search, settings, upkeep
+from kept.cli import (
+    ask,
+    demo,
+    evaluate,
+    explain,
+    ingest,
+    manage,
+    search,
+    settings,
+    upkeep,
+)
 
 app = typer.Typer(
     name="kept",
@@ -15,6 +25,7 @@ app = typer.Typer(
 
 app.command()(ingest.ingest)
 app.command()(search.search)
+app.command()(ask.ask)
 app.command()(explain.why)
 app.command("why-not")(explain.why_not)
 app.command()(explain.replay)

@@ -1,0 +1,138 @@
+"""Asking for an answer: kept ask."""
+
+import sys
+from collections.abc import Iterable
+from itertools import chain
+from typing import Annotated
+
+import typer
+
+from kept.asking import Asked, asked_json
+from kept.citations import Citation
+from kept.cli import options
+from kept.cli.output import ReaderGoneError, complain, print_json, say, shortened
+from kept.cli.search import Intent, K, Pin, Since, Tags, Types, Until, Where
+from kept.filters import Filters
+from kept.retrieve import Request
+
+# Whatever a document or a model says, the terminal is shown text, not commands.
+_OBEYED = (range(9), range(11, 32), range(127, 160))
+_TURNING = (range(0x202A, 0x202F), range(0x2066, 0x206A))
+_CONTROLS = dict.fromkeys(chain(*_OBEYED, *_TURNING))
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="What to answer.")],
+    store: options.Store = None,
+    tenant: options.Tenant = None,
+    preset: options.PresetName = None,
+    embedder: options.Embedder = None,
+    k: K = None,
+    types: Types = None,
+    tags: Tags = None,
+    where: Where = None,
+    since: Since = None,
+    until: Until = None,
+    pin: Pin = None,
+    intent: Intent = "other",
+    extractive: Annotated[
+        bool,
+        typer.Option(
+            "--extractive", help="Quote the sources, also where a model is configured."
+        ),
+    ] = False,
+    stream: Annotated[
+        bool,
+        typer.Option("--stream/--no-stream", help="Print the answer as it comes."),
+    ] = True,
+    as_json: options.AsJson = False,
+) -> None:
+    """Answer QUESTION from the passages that deserve to be cited.
+
+    A language model writes the answer where one is configured (KEPT_LLM_MODEL,
+    KEPT_LLM_BASE_URL); otherwise it is the sentences that answer, word for word.
+
+    For example: kept ask "how many days of leave do I have" --store ./kb
+    """
+    settings = options.settings_of(
+        store=store, tenant=tenant, preset=preset, embedder=embedder
+    )
+    request = Request(
+        question=question,
+        tenant=settings.tenant,
+        k=k,
+        filters=Filters(
+            types=tuple(types or ()),
+            tags=tuple(tags or ()),
+            metadata=options.pairs("--where", where),
+            since=since,
+            until=until,
+        ),
+        intent=intent,
+        pinned=frozenset(pin or ()),
+    )
+    with options.opened(settings) as base:
+        running = base.asking(request, extractive=extractive)
+        _shown(running, live=stream and not as_json)
+        asked = running.asked
+    if as_json:
+        print_json(asked_json(asked))
+    elif stream:
+        say()
+    else:
+        say(printable(asked.answer.text))
+    tell_removed(asked)
+    if not as_json:
+        print_sources(asked)
+
+
+def _shown(pieces: Iterable[str], *, live: bool) -> None:
+    """Read the answer to its end, and with *live* print each piece at once."""
+    for piece in pieces:
+        if not live:
+            continue
+        try:
+            sys.stdout.write(printable(piece))
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise ReaderGoneError from error
+
+
+def tell_removed(asked: Asked) -> None:
+    """Tell on standard error which markers led nowhere."""
+    if removed := asked.answer.removed_markers:
+        complain(
+            f"removed {len(removed)} marker{'s' * (len(removed) > 1)} that led to no "
+            f"source: {', '.join(removed)}"
+        )
+
+
+def print_sources(asked: Asked) -> None:
+    """Print the citations, and how far they carry the answer."""
+    answer = asked.answer
+    if answer.citations:
+        say()
+    for citation in answer.citations:
+        say(f"[{citation.marker}] {_name(citation)}  ({citation.chunk_id})")
+        say(f"    {', '.join(_badges(citation))}")
+        say(f"    {citation.source_uri}")
+        say(f"    {shortened(printable(citation.snippet), 300)}")
+    if answer.faithfulness is not None:
+        say(f"\n{answer.kind} answer, faithfulness {answer.faithfulness:.0%}")
+
+
+def printable(text: str) -> str:
+    """Return *text* without characters that a terminal would obey."""
+    return text.translate(_CONTROLS)
+
+
+def _name(citation: Citation) -> str:
+    return printable(citation.title or citation.source_uri)
+
+
+def _badges(citation: Citation) -> Iterable[str]:
+    if citation.relevance is not None:
+        yield f"relevance {citation.relevance:.0%}"
+    if citation.low_relevance:
+        yield "low relevance"
+    yield "cited" if citation.cited else "not cited"
