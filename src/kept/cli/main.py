@@ -24,7 +24,7 @@ def main() -> None:
     use_terminal()
     try:
         log_to_stderr(os.environ.get("KEPT_LOG_LEVEL"))
-        code = app(standalone_mode=False)
+        code = app(prog_name="kept", standalone_mode=False)
         sys.stdout.flush()
     except KeptError as error:
         _fail(str(error), error.exit_code)

@@ -1,0 +1,242 @@
+"""kept ingest: files, folders and streams, changed, removed and unreadable."""
+
+from pathlib import Path
+
+import pytest
+
+from commands import Ran, kept
+
+HASH = ("--embedder", "hash")
+RECEIPT = {
+    *("document_id", "status", "rule", "similarity", "canonical_id", "chunks"),
+    *("chars_left_out", "source_uri", "error"),
+}
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    """Return a folder with three documents."""
+    folder = tmp_path / "docs"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "b.txt").write_text("Employees have 28 days of leave a year.")
+    (folder / "a.md").write_text("# Prices\n\nThe pump TW-C235 costs 410 euro.")
+    (folder / "sub" / "c.txt").write_text("Der Käse kostet fünf Euro.")
+    return folder
+
+
+def take_in(docs: Path, *options: object) -> Ran:
+    """Ingest a folder into a store beside it."""
+    store = docs.parent / "store"
+    return kept("ingest", docs, "--store", store, *HASH, "--json", *options)
+
+
+def statuses(ran: Ran) -> dict[str, str]:
+    """Return the status of each file by its name."""
+    return {Path(line["source_uri"]).name: line["status"] for line in ran.lines}
+
+
+def documents(docs: Path, *options: str) -> list[str]:
+    """Return the titles of the documents in the store."""
+    shown = kept("documents", "--store", docs.parent / "store", "--json", *options)
+    return [row["title"] for row in shown.json["documents"]]
+
+
+def test_each_file_has_a_line_with_the_documented_keys(docs: Path) -> None:
+    """In order of names, folders included."""
+    ran = take_in(docs)
+
+    assert ran.code == 0
+    assert [Path(x["source_uri"]).name for x in ran.lines] == ["a.md", "b.txt", "c.txt"]
+    for line in ran.lines:
+        assert line.keys() >= RECEIPT
+        assert (line["status"], line["rule"], line["error"]) == ("created", None, None)
+
+
+def test_an_unchanged_folder_is_unchanged(docs: Path) -> None:
+    """The second time there is nothing to do, and the state is the same."""
+    take_in(docs)
+    question = ("search", "TW-C235", "--store", docs.parent / "store", *HASH, "--json")
+    before = kept(*question).json["fingerprints"]
+
+    again = take_in(docs)
+
+    assert set(statuses(again).values()) == {"unchanged"}
+    assert kept(*question).json["fingerprints"] == before
+    people = kept("ingest", docs, "--store", docs.parent / "store", *HASH)
+    assert people.out == "3 unchanged\n"
+
+
+def test_a_changed_file_supersedes_its_old_version(docs: Path) -> None:
+    """Only the new version is found; the old one is listed with --all."""
+    take_in(docs)
+    (docs / "b.txt").write_text("Employees have 30 days of leave a year, from now on.")
+
+    again = take_in(docs)
+    store = ("--store", docs.parent / "store", *HASH, "--json")
+    found = kept("search", "days of leave for employees", *store).json
+
+    assert statuses(again) == {
+        "a.md": "unchanged",
+        "b.txt": "superseded",
+        "c.txt": "unchanged",
+    }
+    assert [p["text"] for p in found["selected"]] == [
+        "Employees have 30 days of leave a year, from now on."
+    ]
+    assert len(documents(docs)) == 3
+    assert len(documents(docs, "--all")) == 4
+
+
+def test_a_file_that_changes_back_is_revived(docs: Path) -> None:
+    """The vectors of the old version are still there."""
+    old = (docs / "b.txt").read_text()
+    take_in(docs)
+    (docs / "b.txt").write_text("Something else entirely, about the canteen's soup.")
+    take_in(docs)
+    (docs / "b.txt").write_text(old)
+
+    again = take_in(docs)
+
+    [line] = [x for x in again.lines if x["source_uri"].endswith("b.txt")]
+    assert line["status"] == "superseded"
+    assert line["evidence"] == {"revived": True}
+    assert len(documents(docs)) == 3
+
+
+def test_a_removed_file_stays_until_it_is_pruned(docs: Path) -> None:
+    """Without --prune nothing is taken away."""
+    take_in(docs)
+    (docs / "sub" / "c.txt").unlink()
+
+    kept_on = take_in(docs)
+    assert len(documents(docs)) == 3
+    pruned = take_in(docs, "--prune")
+
+    assert "c.txt" not in statuses(kept_on)
+    assert statuses(pruned)["c.txt"] == "deleted"
+    assert len(documents(docs)) == 2
+    assert "c.txt" not in statuses(take_in(docs, "--prune"))
+
+
+def test_pruning_one_folder_leaves_others_alone(docs: Path, tmp_path: Path) -> None:
+    """A folder whose name begins the same is another folder."""
+    beside = tmp_path / "docs-more"
+    beside.mkdir()
+    (beside / "x.txt").write_text("The canteen serves soup on Tuesdays.")
+    store = ("--store", tmp_path / "store", *HASH, "--json")
+    kept("ingest", docs, beside, *store)
+
+    pruned = kept("ingest", docs, *store, "--prune")
+
+    assert "deleted" not in statuses(pruned).values()
+    assert len(documents(docs)) == 4
+
+
+def test_a_copy_is_reused_with_the_rule_that_fired(docs: Path) -> None:
+    """The alias names its canonical document."""
+    (docs / "z.txt").write_text((docs / "b.txt").read_text())
+
+    ran = take_in(docs)
+
+    by_name = {Path(line["source_uri"]).name: line for line in ran.lines}
+    assert by_name["z.txt"]["status"] == "reused"
+    assert (by_name["z.txt"]["rule"], by_name["z.txt"]["similarity"]) == ("exact", 1.0)
+    assert by_name["z.txt"]["canonical_id"] == by_name["b.txt"]["document_id"]
+
+
+def test_standard_input_is_taken_in(tmp_path: Path) -> None:
+    """A dash reads the stream; options give it a title and tags."""
+    store = ("--store", tmp_path / "store", *HASH, "--json")
+
+    ran = kept(
+        *("ingest", "-", *store, "--title", "Note", "--tag", "news"),
+        stdin=b"The canteen serves soup on Tuesdays.",
+    )
+    found = kept("search", "canteen soup on Tuesdays", *store, "--tag", "news").json
+
+    assert [line["status"] for line in ran.lines] == ["created"]
+    assert found["selected"][0]["title"] == "Note"
+
+
+def test_an_empty_standard_input_fails(tmp_path: Path) -> None:
+    """Nothing to read is a failure of the one thing that was handed in."""
+    ran = kept("ingest", "-", "--store", tmp_path / "store", *HASH, "--json")
+
+    assert ran.code == 7
+    assert [line["status"] for line in ran.lines] == ["failed"]
+
+
+def test_rows_of_jsonl_are_documents(tmp_path: Path) -> None:
+    """A line that cannot be read is reported and does not stop the rest."""
+    file = tmp_path / "rows.jsonl"
+    file.write_text(
+        '{"id": "1", "text": "The canteen serves soup."}\n'
+        "{broken\n"
+        '{"id": "2", "text": "The gate closes at six in the evening."}\n'
+    )
+
+    ran = kept("ingest", file, "--store", tmp_path / "store", *HASH, "--json")
+
+    assert ran.code == 7
+    counted = [line["status"] for line in ran.lines]
+    assert sorted(counted) == ["created", "created", "failed"]
+
+
+def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
+    """What is declared can be filtered by; a broken pair is refused."""
+    ran = take_in(
+        docs,
+        *("--type", "memo", "--role", "metric", "--label", "Sleep=2"),
+        *("--meta", "team=sales"),
+    )
+    store = ("--store", docs.parent / "store", *HASH, "--json")
+    asked = ("search", "What does the pump TW-C235 cost?", *store)
+
+    assert ran.code == 0
+    assert kept(*asked, "--type", "memo", "--where", "team=sales").json["selected"]
+    assert not kept(*asked, "--where", "team=finance").json["selected"]
+    assert "KEY=VALUE" in take_in(docs, "--meta", "team").complaint(3)
+
+
+def test_the_cap_says_what_it_left_out(tmp_path: Path) -> None:
+    """In the receipt, in the ledger and for people; 0 lifts it."""
+    file = tmp_path / "long.txt"
+    file.write_text("\n\n".join(f"Paragraph {i} is long. " * 30 for i in range(20)))
+    store = ("--store", tmp_path / "store", *HASH)
+
+    capped = kept("ingest", file, *store, "--max-chunks", "3", "--json").lines[0]
+    file.write_text(file.read_text() + "\n\nAn end.")
+    people = kept("ingest", file, *store, "--max-chunks", "3")
+    file.write_text(file.read_text() + "\n\nAnother end.")
+    lifted = kept("ingest", file, *store, "--max-chunks", "0", "--json").lines[0]
+
+    assert capped["chunks"] == 3
+    assert capped["chars_left_out"] > 5_000
+    assert "characters left out by the cap" in people.out
+    assert (lifted["chunks"] > 3, lifted["chars_left_out"]) == (True, 0)
+
+
+def test_a_url_that_is_not_allowed_is_refused(tmp_path: Path) -> None:
+    """Hosts are fetched from only when they are on the list."""
+    ran = kept(
+        *("ingest", "https://example.org/page", "--store", tmp_path / "store"),
+        *(*HASH, "--json"),
+    )
+
+    assert ran.code == 7
+    assert "allowed hosts" in ran.lines[0]["error"]
+
+
+def test_a_failure_stands_in_the_ledger(docs: Path) -> None:
+    """What could not be read is accounted for, with the reason."""
+    (docs / "empty.txt").write_text("")
+
+    ran = take_in(docs)
+    ledger = kept("ledger", "--store", docs.parent / "store", "--json").json["ledger"]
+
+    assert ran.code == 7
+    [failed] = [row for row in ledger if row["status"] == "failed"]
+    assert "empty" in failed["error"]
+    people = kept("ingest", docs, "--store", docs.parent / "store", *HASH)
+    assert people.code == 7
+    assert people.out.endswith("3 unchanged, 1 failed\n")
