@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings as hypothesis_settings
 
 from kept.knowledge_base import KnowledgeBase
@@ -26,6 +27,12 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.startswith(OURS) and name not in SHARED:
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_logging_from_before() -> None:
+    """Start each test with logging as nobody has set it up."""
+    structlog.reset_defaults()
 
 
 @pytest.fixture
