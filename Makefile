@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test check format bench serve docs clean
+.PHONY: demo test check format bench bench-quality serve docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -28,7 +28,7 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.developing
 	@$(BIN)/kept models install
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
 check: $(VENV)/.developing
 	@$(BIN)/ruff check .
@@ -42,6 +42,10 @@ format: $(VENV)/.developing
 bench: $(VENV)/.developing
 	@$(BIN)/kept models install
 	@$(BIN)/python benchmarks/run.py
+
+bench-quality: $(VENV)/.developing
+	@$(BIN)/kept models install
+	@$(BIN)/python benchmarks/quality.py
 
 serve: $(VENV)/.installed
 	@$(BIN)/kept serve
