@@ -16,7 +16,7 @@ from kept.prompts import (
     build,
     log_context,
 )
-from kept.questionnaire import Questionnaire
+from kept.questionnaire import KeywordTagger, Questionnaire
 from kept.replies import parsed
 
 _SAME = str.maketrans(
@@ -77,6 +77,18 @@ def normalised(text: str) -> str:
     """Return *text* in one spelling of case, spaces, quotation marks and dashes."""
     folded = unicodedata.normalize("NFKC", text.translate(_SAME)).casefold()
     return " ".join(folded.split())
+
+
+def hinted(text: str, tagger: KeywordTagger) -> dict[str, list[str]]:
+    """Return the lines of *text* that the keywords of each item point to.
+
+    It needs no model, and what it finds is in the text as it stands.
+    """
+    found: dict[str, list[str]] = {item: [] for item, _ in tagger.patterns}
+    for line in dict.fromkeys(map(str.strip, text.splitlines())):
+        for item in tagger(line):
+            found[item].append(line)
+    return {item: lines for item, lines in found.items() if lines}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,10 +88,15 @@ class KnowledgeBase:
         """What turns text into vectors; refused if the store has another's."""
         return embedder_of(self.settings, self._progress)
 
-    def ingest(self, handed: Iterable[Handed]) -> Iterator[Receipt]:
-        """Take texts in and yield a receipt for each as it is stored."""
+    def ingest(
+        self, handed: Iterable[Handed], *, as_given: bool = False
+    ) -> Iterator[Receipt]:
+        """Take texts in and yield a receipt for each as it is stored.
+
+        With *as_given*, no chunk is left out and only an exact copy is reused.
+        """
         self._claim()
-        yield from self._path()(handed)
+        yield from self._path(as_given=as_given)(handed)
 
     def add(self, text: str, **fields: Any) -> list[Receipt]:  # noqa: ANN401 -- a draft's
         """Take one text in; *fields* are those of a draft, such as title and tags."""
@@ -307,13 +312,16 @@ class KnowledgeBase:
     def _claim(self) -> None:
         self.store.claim(self.embedder.id, self.embedder.dimension)
 
-    def _path(self) -> Ingest:
+    def _path(self, *, as_given: bool = False) -> Ingest:
+        settings = self.settings
+        if as_given:
+            settings = settings.changed(near_duplicate_threshold=1.0, max_chunks=0)
         return Ingest(
             intake=self.store.intake(self.tenant),
             embedder=self.embedder,
             tenant=self.tenant,
-            rules=duplicate_rules_of(self.settings, self.embedder),
-            cutting=cutting_of(self.settings),
+            rules=duplicate_rules_of(settings, self.embedder),
+            cutting=cutting_of(settings),
         )
 
 

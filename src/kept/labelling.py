@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,18 @@ class ChunkScores:
             "texts": dict(sorted(self.texts.items())),
         }
         path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+    def knows(self, chunk: ReferenceChunk) -> bool:
+        """Tell whether this very chunk has been scored."""
+        return self.texts.get(chunk.id) == _hash(chunk.text)
+
+    def plus(self, others: "ChunkScores") -> "ChunkScores":
+        """Return these scores with *others*, which go before them."""
+        return replace(
+            others,
+            labels={**self.labels, **others.labels},
+            texts={**self.texts, **others.texts},
+        )
 
     def checked(self, chunks: Iterable[ReferenceChunk]) -> "ChunkScores":
         """Return the scores, or raise if a scored text is no longer the same."""

@@ -9,6 +9,7 @@ from kept.cli import (
     explain,
     ingest,
     manage,
+    references,
     search,
     settings,
     upkeep,
@@ -36,6 +37,7 @@ app.command()(manage.ledger)
 app.command()(manage.aliases)
 app.command()(manage.delete)
 app.add_typer(upkeep.models_app, name="models")
+app.add_typer(references.references_app, name="references")
 app.add_typer(evaluate.eval_app, name="eval")
 app.command()(evaluate.compare)
 app.command()(evaluate.sweep)

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable
+from contextlib import closing
 from itertools import chain
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from kept.citations import Citation
 from kept.cli import options
 from kept.cli.output import ReaderGoneError, complain, print_json, say, shortened
 from kept.cli.search import Intent, K, Pin, Since, Tags, Types, Until, Where
+from kept.errors import KeptError
 from kept.filters import Filters
 from kept.retrieve import Request
 
@@ -71,8 +73,10 @@ def ask(
         intent=intent,
         pinned=frozenset(pin or ()),
     )
-    with options.opened(settings) as base:
-        running = base.asking(request, extractive=extractive)
+    with (
+        options.opened(settings) as base,
+        closing(base.asking(request, extractive=extractive)) as running,
+    ):
         _shown(running, live=stream and not as_json)
         asked = running.asked
     if as_json:
@@ -88,14 +92,25 @@ def ask(
 
 def _shown(pieces: Iterable[str], *, live: bool) -> None:
     """Read the answer to its end, and with *live* print each piece at once."""
-    for piece in pieces:
-        if not live:
-            continue
-        try:
-            sys.stdout.write(printable(piece))
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise ReaderGoneError from error
+    begun = False
+    try:
+        for piece in pieces:
+            if live:
+                begun = True
+                _put(printable(piece))
+    except KeptError:
+        if begun:
+            say()
+        raise
+
+
+def _put(piece: str) -> None:
+    """Print a piece of a line, at once."""
+    try:
+        sys.stdout.write(piece)
+        sys.stdout.flush()
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
 
 
 def tell_removed(asked: Asked) -> None:

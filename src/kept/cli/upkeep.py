@@ -9,8 +9,9 @@ from kept import models
 from kept.cli import options
 from kept.cli.output import print_json, print_table, say
 from kept.cli.progress import bar
+from kept.prompts import drift
 from kept.reembed import reembed as run_reembed
-from kept.stores.doctor import examine, rebuild
+from kept.stores.doctor import Finding, examine, rebuild
 
 UNHEALTHY = 8
 
@@ -79,6 +80,12 @@ def doctor(
         if rebuild_all:
             rebuild(base.store)
         findings = examine(base.store, repair=not check_only)
+    findings += [
+        Finding(
+            what="template drift", where=f"{one.name}.v{one.version}", detail=str(one)
+        )
+        for one in drift()
+    ]
     if as_json:
         print_json(
             {

@@ -59,6 +59,12 @@ class FewShotSettings(PresetSettings):
         le=MAX_K,
         description="Accepted references per item at most, when validation is on",
     )
+    dimension: int = Field(
+        default=0,
+        ge=0,
+        description="Length that vectors must have; an embedder with another is "
+        "refused (0: any)",
+    )
     min_evidence_chars: int = Field(
         default=8, ge=1, description="Evidence shorter than this is not searched for"
     )
