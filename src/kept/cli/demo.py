@@ -7,6 +7,7 @@ from kept import examples
 from kept.cli import options
 from kept.cli.ingest import handing_of, summary, take_in
 from kept.cli.output import say, shortened
+from kept.extractive import extracts, snippet_of
 from kept.knowledge_base import KnowledgeBase
 from kept.render import told
 from kept.retrieve import Found
@@ -46,13 +47,15 @@ def _ask(base: KnowledgeBase, question: str, what: str) -> Found:
     say(f"\n{what}: {question}")
     if found.refused is not None:
         say(f"  refused ({found.refused.reason}): {found.refused.message}")
+    sentences = extracts(question, found.selection.candidates)
     for place, candidate in enumerate(found.selection.candidates, start=1):
         relevance = candidate.signals["relevance"]
         name = Path(candidate.document.source_uri).name
         say(
             f"  [{place}] {candidate.document.title} ({name}), relevance {relevance:.0%}"
         )
-        say(f"      {shortened(candidate.chunk.text, 160)}")
+        told_best = snippet_of(place, sentences, candidate.chunk.text)
+        say(f"      {shortened(told_best, 160)}")
     return found
 
 

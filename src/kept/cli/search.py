@@ -8,6 +8,7 @@ from kept.cli import options
 from kept.cli.output import number, print_json, print_table, say, shortened
 from kept.counters import counters
 from kept.decisions import Decision, Selection, Step, Verdict
+from kept.extractive import extracts, snippet_of
 from kept.filters import Filters
 from kept.model import Candidate
 from kept.render import found_json
@@ -82,6 +83,7 @@ def print_found(found: Found) -> None:
     """Print the passages, or the refusal."""
     if found.refused is not None:
         say(found.refused.message)
+    told = extracts(found.request.question, found.selection.candidates)
     for place, candidate in enumerate(found.selection.candidates, start=1):
         document = candidate.document
         shield = ", protected" if candidate.protected else ""
@@ -89,7 +91,7 @@ def print_found(found: Found) -> None:
         say(f"[{place}] {document.title or document.source_uri}  ({candidate.id})")
         say(f"    relevance {relevance:.0%}, score {candidate.score:.3f}{shield}")
         say(f"    {document.source_uri}")
-        say(f"    {shortened(candidate.chunk.text, 300)}")
+        say(f"    {shortened(snippet_of(place, told, candidate.chunk.text), 300)}")
 
 
 def print_funnel(found: Found) -> None:
