@@ -91,6 +91,10 @@ def collection_(  # noqa: PLR0917 -- options
     strict: Strict = False,
     store: CorpusStore = None,
     embedder: options.Embedder = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="What to call the run.", show_default="its preset"),
+    ] = None,
     out: Out = None,
     traces: Annotated[
         bool, typer.Option("--traces", help="Keep every question's record in --out.")
@@ -105,7 +109,7 @@ def collection_(  # noqa: PLR0917 -- options
     """
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
-    chosen = measuring.chosen(preset, embedder, settings, measures)
+    chosen = measuring.chosen(preset, embedder, settings, measures, name)
     source = measuring.Source(folder, split, strict, tuple(probes or ()), limit, store)
     summary = measuring.summary(chosen, source, out, traces, floors or ())
     measuring.reports(summary.report, html, junit)
@@ -152,7 +156,7 @@ def fixture(  # noqa: PLR0917 -- options
     """
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
-    chosen = measuring.chosen(preset, embedder, settings, None)
+    chosen = measuring.chosen(preset, embedder, settings)
     report = measuring.fixture(name, chosen, distractors)
     measuring.show_fixture(report, junit, as_json)
     raise typer.Exit(report.verdict.exit_code)
@@ -177,7 +181,7 @@ def duplicates(
     """Hold the rules for duplicates against pairs of texts, beside MinHash."""
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
-    chosen = measuring.chosen(None, embedder, settings, None)
+    chosen = measuring.chosen(None, embedder, settings)
     measuring.show_pairs(measuring.pairs(pairs, chosen, same_from), as_json)
 
 

@@ -87,7 +87,8 @@ def chosen(
     preset: str | None,
     embedder: str | None,
     path: Path | None,
-    measures: Sequence[str] | None,
+    measures: Sequence[str] | None = None,
+    name: str | None = None,
 ) -> Chosen:
     """Return what is tested, the command line before the settings file."""
     base, overrides = divided(settings_file(path) if path else {})
@@ -98,6 +99,7 @@ def chosen(
         preset=settings.preset,
         overrides=overrides,
         measures=ParsedMeasures.named(*(measures or DEFAULT_MEASURES)).names,
+        name=name or (f"{settings.preset}, {path.name}" if path else settings.preset),
     )
     return Chosen(setup, settings)
 

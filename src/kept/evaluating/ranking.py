@@ -27,7 +27,7 @@ class Setup:
     preset: str = "default"
     overrides: Mapping[str, Any] = field(default_factory=dict, hash=False)
     measures: tuple[str, ...] = DEFAULT_MEASURES
-    name: str = ""
+    name: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def header_of(collection: Collection, asked: Asking, setup: Setup) -> RunHeader:
     return plan(
         collection,
         measures=setup.measures,
-        name=setup.name or setup.preset,
+        name=setup.name,
         configuration={
             "preset": setup.preset,
             "overrides": dict(setup.overrides),

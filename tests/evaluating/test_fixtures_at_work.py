@@ -1,0 +1,120 @@
+"""Fixtures run in a crowd, by way of the real query path."""
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from kept.evaluating.fixtures import Crowd, fixture_report
+from kept.evaluation.arms import FixtureReport, FixtureVerdict
+from kept.evaluation.fixture import (
+    Fixture,
+    FixtureQuestion,
+    fixture_names,
+    load_fixture,
+)
+from kept.settings import Settings
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def report(fixture: Fixture, settings: Settings, **overrides: object) -> FixtureReport:
+    """Run a fixture among the pages of the handbook."""
+    crowd = Crowd.handbook()
+    return fixture_report(fixture, settings, crowd, overrides=overrides, tell=silent)
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("name", fixture_names())
+def test_our_fixtures_are_accepted(name: str) -> None:
+    """Hits@3 and retrieval on at least 2/3, oracle 3/3, faithfulness 1.0."""
+    found = report(load_fixture(name), Settings())
+
+    assert found.verdict is FixtureVerdict.PASSED, found.failed
+    shares = found.shares
+    for promise in ("hits", "retrieval_on"):
+        assert (shares[promise] or 0) >= Fraction(2, 3)
+    assert (shares["oracle"], shares["faithfulness"]) == (1, 1)
+    assert shares["closed_book"] == 0
+
+
+def test_without_questions_known_items_are_asked(settings: Settings) -> None:
+    """The document's own sentences make the questions."""
+    fixture = replace(load_fixture("viewpoints"), questions=())
+
+    found = report(fixture, settings)
+
+    assert found.outcomes
+    assert found.shares["oracle"] == 1
+
+
+def test_a_document_that_is_there_already_did_not_get_in(settings: Settings) -> None:
+    """Phase 0 notices the duplicate before anything is asked."""
+    fixture = load_fixture("viewpoints")
+
+    found = report(replace(fixture, distractors=(fixture.text,)), settings)
+
+    assert found.verdict is FixtureVerdict.NOT_INGESTED
+    assert found.ingested.problems == ("duplicate_detected",)
+    assert found.verdict.exit_code == 21
+
+
+def test_an_empty_document_did_not_get_in(settings: Settings) -> None:
+    """There is nothing to cut into chunks."""
+    fixture = Fixture(name="empty", title="", text="  ")
+
+    found = report(fixture, settings)
+
+    assert found.ingested.problems == ("no_chunks",)
+    assert found.verdict.exit_code == 21
+
+
+def test_wrong_expectations_are_below_acceptance(settings: Settings) -> None:
+    """A fixture that expects what the document does not say fails."""
+    question = FixtureQuestion(
+        question="What would a new harbour bridge cost?",
+        expected=("€99 million",),
+        target="engineers put the cost of a new bridge",
+    )
+    fixture = replace(load_fixture("viewpoints"), questions=(question,))
+
+    found = report(fixture, settings)
+
+    assert found.failed == ("retrieval_on", "oracle")
+    assert found.verdict.exit_code == 20
+
+
+def test_a_miss_is_told_from_the_record(settings: Settings) -> None:
+    """A floor that nothing meets is named, with its numbers."""
+    fixture = load_fixture("acquisition")
+
+    found = report(
+        fixture,
+        settings,
+        relevance_floor=1.0,
+        near_match_distance=0.0,
+        keyword_protection=None,
+    )
+
+    [miss, *_] = [outcome.miss for outcome in found.outcomes]
+    assert miss is not None
+    assert (miss.kind, miss.stage) == ("dropped", "relevance_floor")
+    assert miss.evidence["at_least"] == 1.0
+
+
+def test_any_folder_can_be_the_crowd(settings: Settings, tmp_path: Path) -> None:
+    """Distractors are read like any other files."""
+    (tmp_path / "crowd").mkdir()
+    (tmp_path / "crowd" / "note.md").write_text("# Bridges\n\nMany are old.\n", "utf-8")
+
+    found = fixture_report(
+        load_fixture("viewpoints"),
+        settings,
+        Crowd(folder=tmp_path / "crowd"),
+        tell=silent,
+    )
+
+    assert found.shares["hits"] == 1
