@@ -83,14 +83,20 @@ class Number:
     also: int | None = None
 
     def least(self, good: Test) -> Value:
-        """Return the good value nearest to the present one, or `NOTHING`."""
+        """Return the good value nearest to the present one, or `NOTHING`.
+
+        Where there is no present number, the end from which a way has to be gone
+        is the milder one.
+        """
         found = [
-            value
+            (abs(self._on_lattice(value) - origin) == 1, value)
             for origin, goal in self._ways()
             if (value := self._outwards(origin, goal, good)) is not NOTHING
         ]
+        if found and self.origin is None:
+            return min(found)[1]
         if found:
-            return min(found, key=lambda value: (self.size(value), value))
+            return min((self.size(value), value) for _, value in found)[1]
         if self.optional and self.value is not None and good(None):
             return None
         return NOTHING

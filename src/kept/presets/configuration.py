@@ -41,7 +41,9 @@ class PresetSettings(BaseSettings):
     @classmethod
     def of(cls, overrides: Mapping[str, object]) -> Self:
         """Build settings from *overrides*, named as fields or as variables."""
-        fields = {name: field for field in cls.model_fields for name in cls._names(field)}
+        fields = {
+            name: field for field in cls.model_fields for name in cls.variables(field)
+        }
         return cls(**{fields.get(name, name): v for name, v in overrides.items()})
 
     def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- pydantic checks them
@@ -56,22 +58,21 @@ class PresetSettings(BaseSettings):
     @classmethod
     def variable(cls, field: str) -> str:
         """Return the environment variable that sets *field*."""
-        return cls._names(field)[0]
+        return cls.variables(field)[0]
 
     @classmethod
-    def _names(cls, field: str) -> list[str]:
+    def variables(cls, field: str) -> list[str]:
         """Return every environment variable that sets *field*, its own first."""
         alias = cls.model_fields[field].validation_alias
         if isinstance(alias, AliasChoices):
-            names = [str(choice).upper() for choice in alias.choices]
-            return [name for name in names if name != field.upper()]
+            return [str(name).upper() for name in alias.choices if name != field]
         return [f"{cls.model_config.get('env_prefix', '')}{field}".upper()]
 
     @classmethod
     def _field(cls, named: str) -> str:
         """Return the field that goes by a name, or the name itself."""
         for field in cls.model_fields:
-            if named.upper() in (field.upper(), *cls._names(field)):
+            if named.upper() in (field.upper(), *cls.variables(field)):
                 return field
         return named
 

@@ -33,7 +33,7 @@ def shown(
     origin: Origin = "tenant",
 ) -> list[ShownSetting]:
     """Return every setting with its value; those in *overrides* are of *origin*."""
-    found = {name.upper() for name in os.environ}
+    environment = {name.upper() for name in os.environ}
     return [
         ShownSetting(
             name=name,
@@ -42,7 +42,7 @@ def shown(
             origin=origin
             if name in overrides
             else "environment"
-            if settings.variable(name) in found
+            if environment.intersection(settings.variables(name))
             else "default",
             accepts=range_of(field),
             description=field.description or "",
@@ -76,7 +76,7 @@ def overridden(
 def field_of(kind: type[PresetSettings], name: str) -> str:
     """Return the field that *name* means, a field's or a variable's name."""
     for field in kind.model_fields:
-        if name.lower() == field or name.upper() == kind.variable(field):
+        if name.lower() == field or name.upper() in kind.variables(field):
             return field
     known = ", ".join(
         f"{kind.variable(field)} ({range_of(info)})"

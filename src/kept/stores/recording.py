@@ -48,6 +48,7 @@ class Recorder:
         self._pending: deque[_Entry] = deque(maxlen=LONGEST_QUEUE)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kept-recorder")
         self._connection: apsw.Connection | None = None
+        self._closed = False
 
     def note(self, tenant: str, make: Callable[[], Recorded]) -> None:
         """Take a query of *tenant* to be written down soon."""
@@ -59,8 +60,11 @@ class Recorder:
         self._later().result()
 
     def close(self) -> None:
-        """Write what is left and let go of the file."""
+        """Write what is left and let go of the file; a second time does nothing."""
+        if self._closed:
+            return
         self.flush()
+        self._closed = True
         self._thread.shutdown()
         if self._connection is not None:
             self._connection.close()

@@ -1,0 +1,274 @@
+"""The explaining commands: people read sentences, machines read JSON."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from typer.testing import CliRunner
+
+from kept.cli.app import app
+from kept.errors import InputError, NotFoundError, SettingsError
+from kept.knowledge_base import KnowledgeBase
+
+QUESTION = "When does the Leeds office open?"
+FACTS = [
+    "The Leeds office opens at eight and closes at six.",
+    "The Kiel office opens at nine and closes at five.",
+    "A lost laptop is reported to security within one hour.",
+]
+
+
+@pytest.fixture
+def store(base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a small knowledge base, which the commands use."""
+    for fact in FACTS:
+        base.add(fact, title=fact[:10], type="memo")
+    base.close()
+    monkeypatch.setenv("KEPT_STORE", str(base.store.folder))
+    monkeypatch.setenv("KEPT_EMBEDDER", "hash")
+    return base.store.folder
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    """Run a command and return what it printed."""
+    ran = CliRunner().invoke(app, list(arguments))
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    assert ran.exit_code == code
+    return ran.stdout
+
+
+def run_json(*arguments: str, code: int = 0) -> Any:  # noqa: ANN401 -- any JSON
+    """Run a command with --json and return what it printed."""
+    return json.loads(run(*arguments, "--json", code=code))
+
+
+def selected() -> list[str]:
+    """Return the chunks that answer the question."""
+    shown = run_json("search", QUESTION)
+    return [row["chunk_id"] for row in shown["selected"]]
+
+
+def dropped() -> str:
+    """Return a chunk that was recalled and dropped."""
+    record = run_json("search", QUESTION)["record"]["candidates"]
+    return str(next(c["chunk_id"] for c in record if c["state"] == "dropped"))
+
+
+@pytest.mark.usefixtures("store")
+def test_why_tells_the_story() -> None:
+    """Stage by stage, to the final place."""
+    [first, *_] = selected()
+
+    told = run("why", first, QUESTION).splitlines()
+    shown = run_json("why", first, QUESTION)
+
+    assert told[0].startswith(f"{first} of ")
+    assert told[-1].startswith("selected: place 1 of ")
+    assert (shown["selected"], shown["place"]) == (True, 1)
+    with pytest.raises(NotFoundError, match="why-not"):
+        run("why", "nowhere:0000", QUESTION)
+
+
+@pytest.mark.usefixtures("store")
+def test_why_not_names_the_stage_the_numbers_and_the_change() -> None:
+    """The variable, from, to, and that a run verified it."""
+    target = dropped()
+
+    told = run("why-not", target, QUESTION)
+    shown = run_json("why-not", target, QUESTION)
+
+    assert "relevance_floor: dropped: relevance_floor (relevance=" in told
+    assert "verified by a run" in told
+    assert shown["outcome"] == "dropped"
+    change = shown["smallest_change"]
+    assert change["verified"]
+    assert change["settings"][0]["variable"].startswith("KEPT_")
+
+
+@pytest.mark.usefixtures("store")
+def test_the_change_that_why_not_names_can_be_stored() -> None:
+    """What it says to type does let the passage in."""
+    target = dropped()
+    [setting] = run_json("why-not", target, QUESTION)["smallest_change"]["settings"]
+
+    run("settings", "--set", f"{setting['variable']}={setting['to']}")
+
+    assert target in selected()
+    run("settings", "--unset", setting["variable"])
+    assert target not in selected()
+
+
+@pytest.mark.usefixtures("store")
+def test_why_not_takes_the_filters_of_a_search() -> None:
+    """A filter that excludes is named."""
+    [first, *_] = selected()
+
+    shown = run_json("why-not", first, QUESTION, "--type", "letter")
+
+    assert (shown["outcome"], shown["filters"]) == ("filtered", {"types": ["letter"]})
+    assert shown["unfiltered"]["outcome"] == "selected"
+
+
+@pytest.mark.usefixtures("store")
+def test_search_explain_shows_the_funnel() -> None:
+    """A table of stages, the sum, the counters and who was dropped."""
+    told = run("search", QUESTION, "--explain")
+
+    assert "recall" in told
+    assert "relevance_floor" in told
+    assert "recalled + 0 added = " in told
+    assert "counted: " in told
+    assert "dropped" in told
+    refused = run("search", "hello there", "--explain")
+    assert "counted: gated 1" in refused
+
+
+@pytest.mark.usefixtures("store")
+def test_replay_runs_recorded_queries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Identical answers are said to be, by number or the latest."""
+    assert "no queries are recorded" in run("replay")
+    monkeypatch.setenv("KEPT_RECORD_QUERIES", "text")
+    selected()
+
+    assert run("replay") == f"1 {QUESTION}: identical\n"
+    [shown] = run_json("replay", "1")["replayed"]
+    assert (shown["outcome"], shown["question"]) == ("identical", QUESTION)
+    with pytest.raises(NotFoundError, match="recorded query '9'"):
+        run("replay", "9")
+
+
+def test_an_unexplained_difference_exits_with_nine(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broken promise of determinism fails a pipeline of commands."""
+    monkeypatch.setenv("KEPT_RECORD_QUERIES", "text")
+    selected()
+    with_sql(store, "UPDATE queries SET result_sha256 = 'other'")
+
+    told = run("replay", code=9)
+
+    assert "although data, configuration and code are the same" in told
+
+
+def with_sql(store: Path, statement: str) -> None:
+    """Change a knowledge base behind its back."""
+    connection = apsw.Connection(str(store / "kept.sqlite"))
+    connection.execute(statement)
+    connection.close()
+
+
+def test_diff_config_compares_question_by_question(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From lines of text, of JSON, or what was recorded."""
+    questions = store.parent / "questions.jsonl"
+    questions.write_text(f'{QUESTION}\n\n{{"_id": "1", "text": "lost laptop"}}\n')
+    stricter = store.parent / "stricter.yaml"
+    stricter.write_text("KEPT_TOP_K: 1\n")
+
+    told = run("diff-config", "current", str(stricter), "--queries", str(questions))
+    shown = run_json(
+        *("diff-config", "current", "preset:grants", "--queries", str(questions))
+    )
+
+    assert "kept out by top_k: trim_top_n" in told
+    assert told.endswith("1 of 2 questions have another answer\n")
+    assert (shown["questions"], len(shown["differences"])) == (2, 2)
+    monkeypatch.setenv("KEPT_RECORD_QUERIES", "text")
+    selected()
+    last = run_json("diff-config", "current", "current", "--last", "5")
+    assert (last["questions"], last["different"]) == (1, 0)
+
+
+def test_diff_config_needs_questions(store: Path) -> None:
+    """One source of questions, and readable ones."""
+    bad = store.parent / "bad.jsonl"
+    bad.write_text('{"id": 1}\n')
+
+    with pytest.raises(InputError, match="either --queries FILE or --last N"):
+        run("diff-config", "current", "current")
+    with pytest.raises(InputError, match=r"bad.jsonl, line 1: expected an object"):
+        run("diff-config", "current", "current", "--queries", str(bad))
+    bad.write_text("{no json\n")
+    with pytest.raises(InputError, match="line 1"):
+        run("diff-config", "current", "current", "--queries", str(bad))
+    with pytest.raises(InputError, match="cannot be read"):
+        run("diff-config", "current", "current", "--queries", str(store / "none"))
+
+
+@pytest.mark.usefixtures("store")
+def test_settings_show_values_and_where_they_come_from() -> None:
+    """Given, environment, tenant or default, with range and purpose."""
+    run("settings", "--tenant", "acme", "--set", "top_k=3")
+
+    told = run("settings", "--tenant", "acme")
+    shown = run_json("settings", "--tenant", "acme")
+
+    assert told.startswith("tenant acme, preset default: ")
+    rows = {r["variable"]: r for r in shown["preset_settings"] + shown["settings"]}
+    assert (rows["KEPT_TOP_K"]["value"], rows["KEPT_TOP_K"]["origin"]) == (3, "tenant")
+    assert rows["KEPT_TENANT"]["origin"] == "given"
+    assert rows["KEPT_STORE"]["origin"] == "environment"
+    assert rows["KEPT_DEPTH"]["accepts"] == "a whole number from 1 to 10000"
+    with pytest.raises(SettingsError, match="both --set and --unset"):
+        run("settings", "--set", "top_k=3", "--unset", "top_k")
+    with pytest.raises(SettingsError, match="KEPT_TOP_K is '0'"):
+        run("settings", "--set", "top_k=0")
+
+
+def test_settings_can_be_listed_without_a_knowledge_base(tmp_path: Path) -> None:
+    """Nothing is made by looking."""
+    shown = run_json(
+        "settings", "--store", str(tmp_path / "none"), "--preset", "grants"
+    )
+
+    assert shown["preset_settings"][1]["variable"] == "RAG_TOP_K"
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("level", "events"),
+    [
+        (None, set()),
+        ("info", {"query_answered"}),
+        ("debug", {"query_answered", "candidate_decided"}),
+    ],
+)
+def test_logs_go_to_stderr_as_json_and_are_quiet_by_default(
+    store: Path, level: str | None, events: set[str]
+) -> None:
+    """Standard output is only ever the answer, and the question is in no log."""
+    given = {} if level is None else {"KEPT_LOG_LEVEL": level}
+
+    ran = kept("search", QUESTION, "--json", **given)
+
+    assert json.loads(ran.stdout)["query"] == QUESTION
+    lines = [json.loads(line) for line in ran.stderr.splitlines()]
+    assert {line["event"] for line in lines} == events
+    assert QUESTION not in ran.stderr
+
+
+@pytest.mark.usefixtures("store")
+def test_an_unknown_log_level_is_refused() -> None:
+    """With the variable, the value and what is expected."""
+    ran = kept("search", QUESTION, KEPT_LOG_LEVEL="loud")
+
+    assert ran.returncode == 2
+    assert "KEPT_LOG_LEVEL is 'loud'; expected one of: debug, info" in ran.stderr
+
+
+def kept(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", "from kept.cli import main; main()", *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
