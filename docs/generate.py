@@ -127,7 +127,11 @@ def cli_page() -> Iterator[str]:
     yield from _command(command, typer.Context(command, info_name="kept"), "kept")
 
 
-def _command(command: Any, context: Any, path: str) -> Iterator[str]:
+def _command(
+    command: Any,  # noqa: ANN401 -- typer brings its own click
+    context: Any,  # noqa: ANN401
+    path: str,
+) -> Iterator[str]:
     if hasattr(command, "list_commands"):
         for name in sorted(command.list_commands(context)):
             child = command.get_command(context, name)

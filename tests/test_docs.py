@@ -16,7 +16,7 @@ sys.path.insert(0, str(DOCS))
 
 
 def test_the_reference_is_what_the_code_says() -> None:
-    """Every setting, reason, stage and command is on its page; 'make docs' writes it."""
+    """Every setting, reason, stage and command is there; 'make docs' writes it."""
     assert import_module("generate").stale() == []
 
 

@@ -1,4 +1,4 @@
-"""Duplicates: is this text already here, and by which rule do we know?"""
+"""Duplicates: whether a text is already here, and by which rule we know."""
 
 import re
 from collections import Counter
@@ -91,9 +91,9 @@ def near_duplicate(
     compared: list[Similarity] = []
     misses: list[Mapping[str, Any]] = []
     for other in others:
-        for rule, similarity, evidence in _suspicions(opening, other, rules, compared):
+        for rule, similarity, seen in _suspicions(opening, other, rules, compared):
             whole = _confirmation(text, text_of(other.document_id), rules)
-            evidence |= whole.evidence
+            evidence = seen | whole.evidence
             compared.append(
                 Similarity(rule=rule, similarity=similarity, accepted=whole.same)
             )

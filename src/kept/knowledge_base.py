@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from kept.answer import Answerer
 from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
-from kept.calibration import Calibration
+from kept.calibration import Calibration, calibration_of
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
 from kept.logs import tell
@@ -105,7 +105,7 @@ class KnowledgeBase:
         source = Source(uri=uri, raw_sha256=_digest(repr(draft)))
         return list(self.ingest([Handed(source=source, read=lambda: draft)]))
 
-    def search(
+    def search(  # noqa: PLR0913 -- a question has as many sides
         self,
         question: str,
         *,
@@ -201,7 +201,7 @@ class KnowledgeBase:
             embedder=self.embedder,
             calibration=self.calibration,
             plan=plan,
-            configuration=configuration_of(plan, self.embedder, repr(self.calibration)),
+            configuration=configuration_of(plan, self.embedder, self.calibration.id),
         )
 
     def plan(self, request: Request, configured: Configured | None = None) -> Plan:
@@ -213,7 +213,7 @@ class KnowledgeBase:
     @cached_property
     def calibration(self) -> Calibration:
         """What turns signals into relevance."""
-        return Calibration()
+        return calibration_of(self.embedder.id)
 
     @cached_property
     def parts(self) -> Parts:

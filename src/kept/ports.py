@@ -77,7 +77,7 @@ class Intake(Protocol):
         """Return the whole text of a document."""
         ...
 
-    def create(
+    def create(  # noqa: PLR0913 -- all of it in one transaction
         self,
         new: NewDocument,
         vectors: Vectors,
@@ -96,7 +96,7 @@ class Intake(Protocol):
         """Bring a superseded document back."""
         ...
 
-    def reuse(
+    def reuse(  # noqa: PLR0913 -- all of it in one transaction
         self,
         match: Match,
         new: NewDocument,

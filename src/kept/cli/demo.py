@@ -50,10 +50,8 @@ def _ask(base: KnowledgeBase, question: str, what: str) -> Found:
     sentences = extracts(question, found.selection.candidates)
     for place, candidate in enumerate(found.selection.candidates, start=1):
         relevance = candidate.signals["relevance"]
-        name = Path(candidate.document.source_uri).name
-        say(
-            f"  [{place}] {candidate.document.title} ({name}), relevance {relevance:.0%}"
-        )
+        title, uri = candidate.document.title, candidate.document.source_uri
+        say(f"  [{place}] {title} ({Path(uri).name}), relevance {relevance:.0%}")
         told_best = snippet_of(place, sentences, candidate.chunk.text)
         say(f"      {shortened(told_best, 160)}")
     return found

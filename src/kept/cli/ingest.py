@@ -132,7 +132,7 @@ def _receipts(
     base: KnowledgeBase,
     handing: Handing,
     paths: list[str],
-    prune: bool,  # noqa: FBT001 -- passed on
+    prune: bool,
 ) -> Iterator[Receipt]:
     yield from base.ingest(handing(paths))
     if prune:
@@ -155,8 +155,8 @@ def line(receipt: Receipt) -> str:
         parts.append(f"{receipt.chunks} chunks")
     if receipt.chars_left_out:
         parts.append(f"{receipt.chars_left_out} characters left out by the cap")
-    for miss in receipt.evidence.get("near_misses", ()):
-        parts.append(f"only begins like {miss['document_id']}")
+    misses = receipt.evidence.get("near_misses", ())
+    parts += [f"only begins like {miss['document_id']}" for miss in misses]
     return ", ".join(parts)
 
 

@@ -93,28 +93,38 @@ def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
     for what, sql in (
         (
             "chunks without a document",
-            "SELECT COUNT(*) FROM chunks c WHERE NOT EXISTS"
-            " (SELECT 1 FROM documents d WHERE d.no = c.document_no)",
+            (
+                "SELECT COUNT(*) FROM chunks c WHERE NOT EXISTS"
+                " (SELECT 1 FROM documents d WHERE d.no = c.document_no)"
+            ),
         ),
         (
             "chunks without a vector",
-            "SELECT COUNT(*) FROM chunks c WHERE NOT EXISTS"
-            " (SELECT 1 FROM vectors v WHERE v.no = c.no)",
+            (
+                "SELECT COUNT(*) FROM chunks c WHERE NOT EXISTS"
+                " (SELECT 1 FROM vectors v WHERE v.no = c.no)"
+            ),
         ),
         (
             "vectors without a chunk",
-            "SELECT COUNT(*) FROM vectors v WHERE NOT EXISTS"
-            " (SELECT 1 FROM chunks c WHERE c.no = v.no)",
+            (
+                "SELECT COUNT(*) FROM vectors v WHERE NOT EXISTS"
+                " (SELECT 1 FROM chunks c WHERE c.no = v.no)"
+            ),
         ),
         (
             "documents with a wrong number of chunks",
-            "SELECT COUNT(*) FROM documents d WHERE chunk_count !="
-            " (SELECT COUNT(*) FROM chunks c WHERE c.document_no = d.no)",
+            (
+                "SELECT COUNT(*) FROM documents d WHERE chunk_count !="
+                " (SELECT COUNT(*) FROM chunks c WHERE c.document_no = d.no)"
+            ),
         ),
         (
             "vectors of another length",
-            "SELECT COUNT(*) FROM vectors WHERE length(data) != 4 *"
-            " (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'dimension')",
+            (
+                "SELECT COUNT(*) FROM vectors WHERE length(data) != 4 *"
+                " (SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'dimension')"
+            ),
         ),
     ):
         (count,) = only(connection, sql)

@@ -25,7 +25,7 @@ def allowed_chunks(
         values += given
     if filters.tags:
         sql = (
-            "SELECT DISTINCT t.no FROM chunk_tags t JOIN documents d"
+            "SELECT DISTINCT t.no FROM chunk_tags t JOIN documents d"  # noqa: S608 -- marks
             f" ON d.no = t.no >> {ORD_BITS}"
             f" WHERE t.tenant_no = ? AND t.tag IN ({_marks(filters.tags)}) AND "
         )
@@ -49,7 +49,7 @@ def _conditions(filters: Filters) -> list[tuple[str, list[Any]]]:
     for key, wanted in sorted(filters.metadata.items()):
         options = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
         clause = (
-            "EXISTS (SELECT 1 FROM json_tree(d.metadata, ?) j"
+            "EXISTS (SELECT 1 FROM json_tree(d.metadata, ?) j"  # noqa: S608 -- marks
             f" WHERE j.atom IN ({_marks(options)}))"
         )
         found.append((clause, [_path(key), *options]))

@@ -66,8 +66,8 @@ class Intake:
                 "SELECT a.id, d.id, a.rule, a.similarity FROM aliases a"
                 " JOIN documents d ON d.no = a.document_no"
                 " JOIN tenants t ON t.no = a.tenant_no"
-                " WHERE t.name = ? AND a.type = ? AND a.sha256 = ? AND a.live AND d.live"
-                " ORDER BY a.id LIMIT 1",
+                " WHERE t.name = ? AND a.type = ? AND a.sha256 = ?"
+                " AND a.live AND d.live ORDER BY a.id LIMIT 1",
                 (self.tenant, type_, sha256),
             )
         if row is None:
@@ -125,7 +125,7 @@ class Intake:
         most = max(rules.mean_of, 1)
         return {int(key) >> writing.ORD_BITS for key in near if int(key) & mask < most}
 
-    def create(
+    def create(  # noqa: PLR0913 -- all of it in one transaction
         self,
         new: NewDocument,
         vectors: Vectors,
@@ -156,7 +156,7 @@ class Intake:
             self._settle(connection, tenant, source, no, None)
             writing.note(connection, tenant, receipt)
 
-    def reuse(
+    def reuse(  # noqa: PLR0913 -- all of it in one transaction
         self,
         match: Match,
         new: NewDocument,

@@ -215,8 +215,7 @@ def aliases(connection: apsw.Connection, tenant: int) -> list[Alias]:
     """Return the live aliases of a tenant, oldest first."""
     rows = every(
         connection,
-        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.live"  # noqa: S608 -- ours
-        " ORDER BY a.created_at, a.id",
+        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.live ORDER BY a.created_at, a.id",
         (tenant,),
     )
     return [_alias(row) for row in rows]
@@ -226,8 +225,7 @@ def alias_by_id(connection: apsw.Connection, tenant: int, alias_id: str) -> Alia
     """Return one live alias, or say that it is not here."""
     row = first(
         connection,
-        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.id = ?"  # noqa: S608 -- ours
-        " AND a.live",
+        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.id = ? AND a.live",
         (tenant, alias_id),
     )
     if row is None:

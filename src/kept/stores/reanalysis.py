@@ -13,7 +13,7 @@ BATCH = 1_000
 
 
 def outdated(connection: apsw.Connection) -> str | None:
-    """Return the name of the analysis that the words were made by, if it is not ours."""
+    """Return the analysis that the words were made by, if it is not ours."""
     found = meta_of(connection).get("analysis")
     return found if found is not None and found != analysis_id() else None
 

@@ -50,7 +50,7 @@ class Reembedding:
         with self.database.reading() as connection:
             rows: list[Any] = every(
                 connection,
-                f"SELECT c.no, d.title, c.text {_MISSING} LIMIT ?",  # noqa: S608 -- ours
+                f"SELECT c.no, d.title, c.text {_MISSING} LIMIT ?",
                 (limit,),
             )
             return rows
@@ -80,5 +80,5 @@ class Reembedding:
 
 
 def _missing(connection: apsw.Connection) -> int:
-    (count,) = only(connection, f"SELECT COUNT(*) {_MISSING}")  # noqa: S608 -- ours
+    (count,) = only(connection, f"SELECT COUNT(*) {_MISSING}")
     return int(count)

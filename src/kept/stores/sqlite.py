@@ -45,9 +45,8 @@ class SqliteStore:
         if writable:
             _make(folder)
         elif not (folder / FILE).exists():
-            raise NotFoundError(
-                "knowledge base", str(folder), "'kept ingest PATH' makes one"
-            )
+            advice = "'kept ingest PATH' makes one"
+            raise NotFoundError("knowledge base", str(folder), advice)
         self.database = Database(folder / FILE, writable=writable)
         self._lock = threading.Lock()
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()

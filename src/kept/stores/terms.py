@@ -35,7 +35,7 @@ def token(key: int) -> str:
 
 
 def tokens(blob: bytes) -> list[str]:
-    """Return the terms of *blob* by their names in the index, as often as they stand."""
+    """Return the terms of *blob* by their names in the index, with repetitions."""
     items = np.frombuffer(blob, dtype=_ITEM)
     return [
         name

@@ -16,6 +16,14 @@ from kept.stores.terms import packed, unpacked_keys
 
 ORD_BITS = 20
 _STATE_BYTES = 32
+_DOCUMENT_SHOWN = (
+    "SELECT id, type, title, source_uri, sha256, authority, confidence,"
+    " time_horizon, metadata, chunk_count FROM documents WHERE no = ?"
+)
+_CHUNKS_SHOWN = (
+    "SELECT ord, text, tags, role, excerpt, labels, metadata, language"
+    " FROM chunks WHERE document_no = ? ORDER BY ord"
+)
 _MODULUS = 1 << (8 * _STATE_BYTES)
 
 
@@ -179,7 +187,7 @@ def _count_languages(
     connection.execute("DELETE FROM languages WHERE chunks = 0")
 
 
-def _log_change(
+def _log_change(  # noqa: PLR0913 -- what a change is made of
     connection: apsw.Connection,
     tenant: int,
     document: int,
@@ -216,12 +224,7 @@ def digest(connection: apsw.Connection, document: int) -> int:
     which the documents came.
     """
     found = hashlib.sha256()
-    for sql in (
-        "SELECT id, type, title, source_uri, sha256, authority, confidence,"
-        " time_horizon, metadata, chunk_count FROM documents WHERE no = ?",
-        "SELECT ord, text, tags, role, excerpt, labels, metadata, language"
-        " FROM chunks WHERE document_no = ? ORDER BY ord",
-    ):
+    for sql in (_DOCUMENT_SHOWN, _CHUNKS_SHOWN):
         for row in every(connection, sql, (document,)):
             found.update(as_json(row).encode(errors="surrogatepass"))
     return int.from_bytes(found.digest(), "big")
