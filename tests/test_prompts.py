@@ -19,7 +19,7 @@ from kept.prompts import (
     template,
 )
 
-NAMES = ["answer", "extract", "judge", "label", "rerank"]
+NAMES = ["answer", "extract", "judge", "judge_question", "label", "rerank"]
 
 
 def folder_with(tmp_path: Path, **texts: str) -> Path:

@@ -273,10 +273,27 @@ def test_a_reference_cannot_speak_as_the_system() -> None:
     assert prompt.record.redactions == {"fence": 1, "token": 2, "turn": 1}
 
 
-def test_a_query_without_an_item_is_refused() -> None:
-    """There is nothing to judge against."""
-    with pytest.raises(SettingsError, match=r"Query\.item"):
-        LLMJudge(model=Scripted({}), secret=SECRET).review(Query(text="x"), POOL)
+def test_a_query_without_an_item_is_judged_as_a_question() -> None:
+    """The passages are held against the question; there is no label to weigh."""
+    prompt = LLMJudge(model=Scripted({}), secret=SECRET).prompt(
+        Reference(item=None, evidence="Who sleeps?", text="Ann sleeps well.")
+    )
+
+    told = prompt.messages[-1]["content"]
+    assert prompt.record.template == "judge_question"
+    assert told.index("Who sleeps?") < told.index("Ann sleeps well.")
+    assert "scored" not in told
+
+
+def test_questions_get_opinions_too() -> None:
+    """The review of a plain question is as strict as that of an item."""
+    replies = {"up-since": "accept", "sleeps-well": "unsure", "never-": "reject"}
+    model = Scripted({text: verdict(word) for text, word in replies.items()})
+
+    judge = LLMJudge(model=model, secret=SECRET)
+    opinions = judge.review(Query(text="who sleeps?"), POOL)
+
+    assert opinions == [Opinion.ACCEPT, Opinion.UNSURE, Opinion.REJECT]
 
 
 def test_nothing_to_judge_asks_nobody() -> None:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from kept.decisions import seated
-from kept.errors import SettingsError
 from kept.fencing import fenced, neutral, nonce_for, summed
 from kept.model import Candidate, Query
 from kept.ports import ChatModel, Opinion
@@ -27,12 +26,15 @@ EXPECTED = 'JSON such as {"verdict": "accept"}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What the judge reads: a passage of another person, and its score."""
+    """What the judge reads: a passage of another person, and its score.
 
-    item: str
+    Without an *item*, the evidence is a question, and the passage has no score.
+    """
+
+    item: str | None
     evidence: str
     text: str
-    label: int | None
+    label: int | None = None
     chunk_id: str = ""
 
 
@@ -58,13 +60,11 @@ class LLMJudge:
     ) -> Sequence[Opinion]:
         """Return one opinion per candidate, in order, or raise.
 
-        The query's text is the evidence, its item names the label.
+        The query's text is the evidence, its item names the label. A query without
+        an item is a question, and the passages are judged as answers to it.
         """
-        if query.item is None:
-            msg = "a judge needs to know the item; set Query.item"
-            raise SettingsError(msg)
         served = seated(candidates)
-        references = [_reference(query, query.item, c) for c in served]
+        references = [_reference(query, c) for c in served]
         opinions = self.read(references)
         by_id = {c.id: opinion for c, opinion in zip(served, opinions, strict=True)}
         return [by_id[candidate.id] for candidate in candidates]
@@ -95,21 +95,30 @@ class LLMJudge:
     def prompt(self, reference: Reference) -> Prompt:
         """Build what the model is told about one reference."""
         evidence, text = neutral(reference.evidence), neutral(reference.text)
-        item = neutral(reference.item)
+        item = neutral(reference.item or "")
         nonce = nonce_for(self.secret, item.text, evidence.text, text.text)
-        fields = {
-            "nonce": nonce,
-            "item": item.text,
-            "evidence": fenced([evidence.text], nonce),
-            "label": "unknown" if reference.label is None else str(reference.label),
-            "reference": fenced([text.text], nonce, first=2),
-        }
+        asked = fenced([evidence.text], nonce)
+        passage = fenced([text.text], nonce, first=2)
+        label = "unknown" if reference.label is None else str(reference.label)
+        name, fields = (
+            ("judge_question", {"question": asked, "passage": passage})
+            if reference.item is None
+            else (
+                "judge",
+                {
+                    "item": item.text,
+                    "evidence": asked,
+                    "label": label,
+                    "reference": passage,
+                },
+            )
+        )
         context = Context(
             chunk_ids=(reference.chunk_id,),
             metrics={"item": reference.item, "label": reference.label},
             redactions=summed((item, evidence, text)),
         )
-        return build("judge", fields, self.model, context)
+        return build(name, {"nonce": nonce, **fields}, self.model, context)
 
     def _together(self, references: Sequence[Reference]) -> list[Opinion]:
         """Ask about several at once; the first fault calls off the rest."""
@@ -129,11 +138,12 @@ def _raise_first(asked: Iterable["Future[Opinion]"]) -> None:
             raise error
 
 
-def _reference(query: Query, item: str, candidate: Candidate) -> Reference:
+def _reference(query: Query, candidate: Candidate) -> Reference:
+    item = query.item
     return Reference(
         item=item,
         evidence=query.text,
         text=candidate.chunk.text,
-        label=candidate.chunk.labels.get(item),
+        label=None if item is None else candidate.chunk.labels.get(item),
         chunk_id=candidate.id,
     )
