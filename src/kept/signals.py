@@ -4,6 +4,7 @@ Every number here is absolute: it depends on the question, the chunk and the
 knowledge base alone, never on how many candidates were asked for.
 """
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,10 @@ B = 0.75
 PLACES = 9
 
 Floats = NDArray[np.float64]
+
+# Pairs of characters with one of these are inflection and particles for the most
+# part: Japanese writes its grammar in hiragana, Chinese in a few particles.
+_GRAMMAR = re.compile("[\u3041-\u309f的了吗嗎呢吧么麼什甚怎哪]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +42,41 @@ class QueryTerms:
         """How much all words of the question weigh together."""
         return float(self.rarity.sum())
 
+    @property
+    def telling(self) -> Floats:
+        """What each word weighs for its meaning.
+
+        In writing without spaces, pairs of characters that hold grammar weigh
+        nothing beside others: no passage repeats the grammar of a question.
+        """
+        means = np.array([not _GRAMMAR.search(word) for word in self.words], dtype=bool)
+        return np.where(means, self.rarity, 0.0) if means.any() else self.rarity
+
 
 def rarity(chunks: int, holding: NDArray[np.int64]) -> Floats:
     """Return the inverse document frequency of words that *holding* chunks have."""
     return np.log1p((chunks - holding + 0.5) / (holding + 0.5))
+
+
+def measured(
+    terms: QueryTerms, cosines: Floats, frequencies: Floats, lengths: Floats
+) -> dict[str, Floats]:
+    """Return every signal of chunks, a column for each.
+
+    ``strength`` is the stronger evidence of two: near in meaning, or the same rare
+    words.
+    """
+    scores = bm25(terms, frequencies, lengths)
+    focused = focus(terms, frequencies)
+    return {
+        "cosine": cosines,
+        "distance": np.round(1 - cosines, PLACES),
+        "bm25": scores,
+        "coverage": coverage(terms, frequencies),
+        "bm25_share": bm25_share(terms, scores),
+        "focus": focused,
+        "strength": np.maximum(cosines, focused),
+    }
 
 
 def bm25(terms: QueryTerms, frequencies: Floats, lengths: Floats) -> Floats:
@@ -53,8 +89,24 @@ def bm25(terms: QueryTerms, frequencies: Floats, lengths: Floats) -> Floats:
 
 def coverage(terms: QueryTerms, frequencies: Floats) -> Floats:
     """Return the share of the question's weight that each chunk covers."""
-    held = np.where(frequencies > 0, terms.rarity, 0.0).sum(axis=1)
-    shares: Floats = np.round(held / (terms.mass or 1.0), PLACES)
+    telling = terms.telling
+    held = np.where(frequencies > 0, telling, 0.0).sum(axis=1)
+    shares: Floats = np.round(held / (float(telling.sum()) or 1.0), PLACES)
+    return shares
+
+
+def focus(terms: QueryTerms, frequencies: Floats) -> Floats:
+    """Return how rare the words are that each chunk covers, as a share of all.
+
+    It is 1 for a chunk that holds every word of a question of the rarest words
+    there are, and low for one that covers everyday words: coverage alone cannot
+    tell a product number from "the first in the world".
+    """
+    telling = terms.telling
+    held = np.where(frequencies > 0, telling, 0.0).sum(axis=1)
+    rarest = float(rarity(terms.chunks, np.zeros(1, dtype=np.int64))[0])
+    most = rarest * int((telling > 0).sum())
+    shares: Floats = np.round(held / (most or 1.0), PLACES)
     return shares
 
 

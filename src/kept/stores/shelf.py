@@ -12,15 +12,7 @@ from kept.errors import NotFoundError
 from kept.filters import Filters
 from kept.model import Candidate, Document
 from kept.ports import Leg as LegPort
-from kept.signals import (
-    PLACES,
-    Floats,
-    QueryTerms,
-    bm25,
-    bm25_share,
-    coverage,
-    rarity,
-)
+from kept.signals import Floats, QueryTerms, bm25, measured, rarity
 from kept.stores import reading
 from kept.stores.filtering import allowed_chunks
 from kept.stores.indexes import TenantIndexes
@@ -177,45 +169,34 @@ class Shelf:
         cosines = self.indexes.dense.cosines(vector, found)
         occurrences = frequencies([row[9] for row in rows], terms.keys)
         lengths = np.array([row[10] for row in rows], dtype=np.float64)
-        scores = bm25(terms, occurrences, lengths)
-        columns = zip(
-            keys,
-            rows,
-            cosines.tolist(),
-            np.round(1 - cosines, PLACES).tolist(),
-            scores.tolist(),
-            coverage(terms, occurrences).tolist(),
-            bm25_share(terms, scores).tolist(),
-            self.indexes.dense.vectors(found),
-            strict=True,
+        columns = measured(terms, cosines, occurrences, lengths)
+        values = zip(*(column.tolist() for column in columns.values()), strict=True)
+        vectors = self.indexes.dense.vectors(found)
+        return tuple(
+            self._candidate(
+                members, key, row, dict(zip(columns, signals, strict=True)), vector
+            )
+            for key, row, signals, vector in zip(
+                keys, rows, values, vectors, strict=True
+            )
         )
-        return tuple(self._candidate(members, *values) for values in columns)
 
-    def _candidate(  # noqa: PLR0913 -- a row of measurements
+    def _candidate(
         self,
         members: Mapping[str, set[int]],
         key: int,
         row: Sequence[Any],
-        cosine: float,
-        distance: float,
-        score: float,
-        covered: float,
-        share: float,
+        signals: dict[str, float],
         vector: NDArray[np.float32],
     ) -> Candidate:
         document = self._document(key >> ORD_BITS)
+        for leg, keys in members.items():
+            signals[f"in_{leg}"] = float(key in keys)
         return Candidate(
             chunk=reading.chunk_of(document.id, row),
             document=document,
-            score=cosine,
-            signals={
-                "cosine": cosine,
-                "distance": distance,
-                "bm25": score,
-                "coverage": covered,
-                "bm25_share": share,
-                **{f"in_{leg}": float(key in keys) for leg, keys in members.items()},
-            },
+            score=signals["cosine"],
+            signals=signals,
             vector=vector,
         )
 

@@ -1,0 +1,142 @@
+"""Floors: the lowest relevance to cite at for a promised rate of false citations.
+
+The promise is held by the Clopper-Pearson bound, which is exact for any number of
+judged questions, and by testing floors in a fixed order, from the strictest down,
+until the first that fails: then the bound holds for the floor that is chosen, not
+only for one that was named beforehand.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from kept.errors import InputError
+from kept.signals import Floats
+
+Among = Literal["cited", "unanswerable"]
+
+CONFIDENCE = 0.95
+FINER = 1.1
+BISECTIONS = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """A chosen floor and what is known of it.
+
+    *false* of *tried* went wrong at it; with *confidence* the true rate is at most
+    *bound*, which is at most the *alpha* that was asked for.
+    """
+
+    at_least: float
+    alpha: float
+    confidence: float
+    bound: float
+    false: int
+    tried: int
+    cited: int
+    questions: int
+
+
+def choose_floor(
+    scores: Sequence[float],
+    labels: Sequence[bool],
+    alpha: float,
+    *,
+    confidence: float = CONFIDENCE,
+    among: Among = "cited",
+) -> Floor | None:
+    """Return the lowest floor that keeps false citations below *alpha*, if any does.
+
+    Give one score and one label for each question: the relevance of its best
+    passage, and whether that passage deserves the citation. A false citation is
+    one at or above the floor that does not. Its rate is *among* the ``cited``, or
+    among the ``unanswerable``: the questions whose best passage deserves nothing.
+    None means that there are too few questions, or too many false ones, to promise
+    anything.
+    """
+    if not 0.0 < alpha < 1.0 or not 0.0 < confidence < 1.0:
+        msg = (
+            f"alpha is {alpha!r}, confidence {confidence!r}; expected 0 to 1, exclusive"
+        )
+        raise InputError(msg)
+    if len(scores) != len(labels):
+        msg = f"{len(scores)} scores but {len(labels)} labels; give one per question"
+        raise InputError(msg)
+    values = np.asarray(scores, dtype=np.float64)
+    wrong = ~np.asarray(labels, dtype=bool)
+    chosen: Floor | None = None
+    for at_least in _strictest_first(values, alpha, confidence, among):
+        cited = values >= at_least
+        tried = int(cited.sum() if among == "cited" else wrong.sum())
+        false = int((cited & wrong).sum())
+        bound = upper_bound(false, tried, confidence)
+        if bound > alpha:
+            break
+        chosen = Floor(
+            at_least=float(at_least),
+            alpha=alpha,
+            confidence=confidence,
+            bound=round(bound, 9),
+            false=false,
+            tried=tried,
+            cited=int(cited.sum()),
+            questions=len(values),
+        )
+    return chosen
+
+
+def upper_bound(false: int, tried: int, confidence: float = CONFIDENCE) -> float:
+    """Return the Clopper-Pearson upper bound of a rate met as *false* of *tried*."""
+    if not 0 <= false <= tried:
+        msg = f"{false} of {tried} is no count; expected 0 to {tried}"
+        raise InputError(msg)
+    if false == tried:
+        return 1.0
+    low, high = false / tried, 1.0
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        if _at_most(false, tried, middle) > 1.0 - confidence:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _at_most(false: int, tried: int, rate: float) -> float:
+    """Return the chance of at most *false* of *tried* when each has *rate*."""
+    whole = math.lgamma(tried + 1)
+    return math.fsum(
+        math.exp(
+            whole
+            - math.lgamma(count + 1)
+            - math.lgamma(tried - count + 1)
+            + count * math.log(rate)
+            + (tried - count) * math.log1p(-rate)
+        )
+        for count in range(false + 1)
+    )
+
+
+def _strictest_first(
+    values: Floats, alpha: float, confidence: float, among: Among
+) -> Iterator[float]:
+    """Yield floors from the top down, by the scores alone, never by the labels.
+
+    Among the cited, the first floor cites as many as a flawless record needs for
+    the promise; each next one cites about a tenth more.
+    """
+    ordered = np.sort(values)[::-1]
+    if among == "unanswerable":
+        yield from np.unique(ordered)[::-1].tolist()
+        return
+    count: float = math.ceil(math.log(1.0 - confidence) / math.log(1.0 - alpha))
+    seen = math.inf
+    while math.ceil(count) <= len(ordered):
+        floor = float(ordered[math.ceil(count) - 1])
+        if floor < seen:
+            yield floor
+        seen, count = floor, count * FINER

@@ -1,0 +1,97 @@
+"""The calibration itself: from absolute signals to relevance, a probability."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kept.calibration.curves import Curve
+from kept.calibration.fitting import probability
+from kept.errors import InputError, MissingSignalError
+from kept.model import Candidate
+from kept.signals import PLACES, Floats
+from kept.stages.rescore import demand_new, rescored
+
+ANY_EMBEDDER = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A sum of rising curves, one for each signal, as log-odds of being relevant.
+
+    It is *name*d and belongs to the embedder whose id starts with *embedder*, or
+    to any if that is ``*``. The relevance of a candidate depends on its own signals
+    alone. *provenance* says what it was fitted on and how it did on data left out.
+    """
+
+    name: str
+    embedder: str
+    intercept: float
+    curves: tuple[Curve, ...]
+    provenance: Mapping[str, Any] = field(
+        default_factory=dict, compare=False, hash=False, repr=False
+    )
+
+    @property
+    def id(self) -> str:
+        """The name, and a digest of every number that decides a relevance."""
+        numbers = (
+            self.embedder,
+            self.intercept,
+            [(c.signal, c.knots, c.values) for c in self.curves],
+        )
+        digest = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
+        return f"{self.name}-{digest[:12]}"
+
+    @property
+    def signals(self) -> tuple[str, ...]:
+        """The signals that it reads."""
+        return tuple(curve.signal for curve in self.curves)
+
+    def suits(self, embedder_id: str) -> bool:
+        """Tell whether it was fitted for the embedder of this id."""
+        return self.embedder == ANY_EMBEDDER or embedder_id.startswith(self.embedder)
+
+    def demand(self, embedder_id: str) -> "Calibration":
+        """Return itself, or refuse to speak for an embedder it never saw."""
+        if self.suits(embedder_id):
+            return self
+        msg = (
+            f"the calibration {self.name!r} was fitted for embedder {self.embedder!r}, "
+            f"but this knowledge base uses {embedder_id!r}; fit another with "
+            "'kept calibrate', or leave the setting out to use the one that ships"
+        )
+        raise InputError(msg)
+
+    def probabilities(self, signals: Mapping[str, Floats]) -> Floats:
+        """Return the relevance of each measurement, rounded to nine places."""
+        odds: Floats | float = self.intercept
+        for curve in self.curves:
+            odds = odds + curve(signals[curve.signal])
+        return np.round(probability(np.asarray(odds, dtype=np.float64)), PLACES)
+
+    def __call__(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        """Return the candidates with their relevance, the score left as it is."""
+        if not candidates:
+            return ()
+        demand_new("calibration", candidates, "relevance")
+        try:
+            measured = {
+                name: np.array([c.signals[name] for c in candidates])
+                for name in self.signals
+            }
+        except KeyError as missing:
+            name = str(missing.args[0])
+            without = next(c for c in candidates if name not in c.signals)
+            raise MissingSignalError(without.id, name, without.signals) from None
+        return tuple(
+            [
+                rescored(c, c.score, {**c.signals, "relevance": relevance})
+                for c, relevance in zip(
+                    candidates, self.probabilities(measured).tolist(), strict=True
+                )
+            ]
+        )
