@@ -233,19 +233,26 @@ def _pool(base: KnowledgeBase, depth: int) -> tuple[Candidate, ...]:
         return rehearsal.candidates(plan)
 
 
-def test_ranks_are_places_in_the_exact_order(filled: KnowledgeBase) -> None:
+@pytest.mark.parametrize("filters", [Filters(), Filters(types=("note",))])
+def test_ranks_are_places_in_the_exact_order(
+    filled: KnowledgeBase, filters: Filters
+) -> None:
     """A rank is where a leg that brings everything has the chunk."""
+    filled.search(QUESTION)
+    filled.delete(chunk_with(filled, "Note 5").split(":")[0])
+    request = asking(filters=filters)
     with filled.store.shelf("default") as shelf:
-        rehearsal = Rehearsal(shelf, asking(), filled.embedder, filled.calibration)
-        everything = {
-            leg: [c.id for c in _in_order(rehearsal, leg)]
-            for leg in ("dense", "keyword")
-        }
-        for chunk in everything["dense"]:
-            ranks = shelf.ranks(rehearsal.vector, rehearsal.terms, chunk, None)
-            keyword = everything["keyword"]
+        rehearsal = Rehearsal(shelf, request, filled.embedder, filled.calibration)
+        dense, keyword = (
+            [c.id for c in _in_order(rehearsal, leg)] for leg in ("dense", "keyword")
+        )
+        for chunk in dense:
+            ranks = shelf.ranks(
+                rehearsal.vector, rehearsal.terms, chunk, rehearsal.allowed
+            )
+
             assert ranks == {
-                "dense": everything["dense"].index(chunk) + 1,
+                "dense": dense.index(chunk) + 1,
                 "keyword": keyword.index(chunk) + 1 if chunk in keyword else None,
             }
 

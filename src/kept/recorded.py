@@ -13,7 +13,9 @@ from kept.counters import counters
 from kept.filters import Filters
 from kept.retrieve import Found, Request
 
-DOORS = frozenset({"cli", "http", "evaluation", "integrations"})
+DOORS = frozenset(
+    {"cli", "http", "mcp.py", "integrations", "evaluation", "evaluating", "examples"}
+)
 DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy", "tokenizers")
 
 

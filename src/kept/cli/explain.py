@@ -46,7 +46,11 @@ def why(
     For example: kept why 3f0c…:0002 "how many days of leave"
     """
     settings = options.settings_of(
-        store=store, tenant=tenant, preset=preset, embedder=embedder
+        store=store,
+        tenant=tenant,
+        preset=preset,
+        embedder=embedder,
+        record_queries="off",
     )
     with options.opened(settings) as base:
         story = why_of(base.search(question, k=k), chunk)
