@@ -1,0 +1,147 @@
+"""kept ask: people read an answer with its sources, machines read JSON."""
+
+from pathlib import Path
+
+import pytest
+
+from commands import apart, kept, started
+from kept.gate import GUIDANCE
+from kept.knowledge_base import KnowledgeBase
+from kept.retrieve import NOTHING_RELEVANT
+
+QUESTION = "When does the Leeds office open?"
+FACTS = [
+    "The Leeds office opens at eight and closes at six.",
+    "The Kiel office opens at nine and closes at five.",
+]
+
+
+@pytest.fixture
+def store(base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a small knowledge base, which the commands use."""
+    for fact in FACTS:
+        base.add(fact, title=fact[4:16], source_uri=f"memo:{fact[4:8]}")
+    base.close()
+    monkeypatch.setenv("KEPT_STORE", str(base.store.folder))
+    monkeypatch.setenv("KEPT_EMBEDDER", "hash")
+    return base.store.folder
+
+
+def test_an_answer_is_followed_by_its_sources(store: Path) -> None:
+    """Each has its marker, its relevance, where it is from and what it says."""
+    ran = kept("ask", QUESTION, "-k", 1)
+
+    first, empty, name, badges, uri, snippet, *rest = ran.out.splitlines()
+    assert ran.code == 0
+    assert first == "The Leeds office opens at eight and closes at six. [1]"
+    assert empty == ""
+    assert name.startswith("[1] Leeds office  (d")
+    assert badges.startswith("    relevance ")
+    assert badges.endswith("%, cited")
+    assert uri == "    memo:Leed"
+    assert snippet == f"    {FACTS[0]}"
+    assert rest == ["", "extractive answer, faithfulness 100%"]
+    assert ran.err == ""
+
+
+def test_a_weak_source_is_marked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The badge stands beside the relevance."""
+    monkeypatch.setenv("KEPT_LOW_RELEVANCE", "1.0")
+
+    ran = kept("ask", QUESTION)
+
+    assert "%, low relevance, cited" in ran.out
+
+
+def test_machines_get_one_object(store: Path) -> None:
+    """The answer, its citations, the search, what both rest on."""
+    shown = kept("ask", QUESTION, "--json").json
+
+    assert list(shown) == [
+        *("question", "text", "kind", "supported", "faithfulness", "citations"),
+        *("removed_markers", "record", "refused", "search", "fingerprints", "timings"),
+    ]
+    assert shown["text"].endswith("[1]")
+    assert shown["refused"] is None
+    assert shown["search"]["recalled"] == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "reason"),
+    [
+        ("hey this is a test message", GUIDANCE, "query_quality"),
+        ("Which volcano erupted in Iceland?", NOTHING_RELEVANT, "nothing_relevant"),
+    ],
+)
+def test_a_refusal_is_an_answer_without_sources(
+    question: str, text: str, reason: str, store: Path
+) -> None:
+    """People read why, machines read the reason; both end well."""
+    assert kept("ask", question).out == f"{text}\n"
+    shown = kept("ask", question, "--json").json
+    assert (shown["refused"]["reason"], shown["citations"]) == (reason, [])
+
+
+def test_the_options_of_search_narrow_the_answer(store: Path) -> None:
+    """What is filtered away is not answered from."""
+    assert kept("ask", QUESTION, "--type", "memo").out == f"{NOTHING_RELEVANT}\n"
+
+
+def test_an_empty_question_is_refused(store: Path) -> None:
+    """There is nothing to answer."""
+    assert kept("ask", " ").complaint(3) == "the question is empty; ask something"
+
+
+def test_asking_can_be_replayed(store: Path) -> None:
+    """It is recorded as a query, so replay knows it."""
+    kept("ask", QUESTION)
+
+    ran = kept("replay", "--json")
+
+    assert ran.code == 0
+    assert "not_recorded" in ran.out
+
+
+def test_a_reader_who_has_had_enough_ends_it(store: Path) -> None:
+    """A closed pipe is no error to be told."""
+    variables = {"KEPT_STORE": str(store), "KEPT_EMBEDDER": "hash"}
+    process = started("ask", QUESTION, env=variables)
+    assert process.stdout is not None
+    process.stdout.close()
+
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode in {0, 141}
+    assert b"Traceback" not in (err or b"")
+
+
+def test_the_answer_does_not_depend_on_the_process(store: Path) -> None:
+    """Hash seeds differ, answers do not."""
+    answers = {
+        apart(
+            *("ask", QUESTION),
+            env={
+                "KEPT_STORE": str(store),
+                "KEPT_EMBEDDER": "hash",
+                "PYTHONHASHSEED": seed,
+            },
+        ).out
+        for seed in ("1", "2")
+    }
+
+    assert len(answers) == 1
+
+
+def test_doctor_reports_templates_that_have_drifted(
+    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A template that no longer matches its checksum is told, and cannot be mended."""
+    from kept.prompts import templates  # noqa: PLC0415 -- its records are replaced
+
+    monkeypatch.setattr(templates, "_recorded", lambda folder: {"answer.v1": "0" * 64})
+
+    ran = kept("doctor", "--store", store)
+
+    assert ran.code == 8
+    assert "answer.v1: template drift: template answer v1 has changed" in ran.out
+    assert "NOT repaired" in ran.out
