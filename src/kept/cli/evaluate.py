@@ -57,7 +57,8 @@ Measures = Annotated[
     ),
 ]
 Limit = Annotated[
-    int | None, typer.Option("--limit", min=1, help="Ask only so many questions.")
+    int | None,
+    typer.Option("--limit", min=1, help="Ask only so many questions of each set."),
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Refuse judgements that name unknown ids.")
@@ -76,7 +77,7 @@ CorpusStore = Annotated[
 
 
 @eval_app.command(COLLECTION)
-def collection_(  # noqa: PLR0917 -- options
+def collection_(
     folder: Folder,
     preset: options.PresetName = None,
     settings: SettingsFile = None,
@@ -131,7 +132,7 @@ def trec(
 
 
 @eval_app.command("fixture")
-def fixture(  # noqa: PLR0917 -- options
+def fixture(
     name: Annotated[
         str, typer.Argument(help="A fixture file, or: acquisition, noisy, viewpoints.")
     ],
@@ -185,7 +186,7 @@ def duplicates(
     measuring.show_pairs(measuring.pairs(pairs, chosen, same_from), as_json)
 
 
-def compare(  # noqa: PLR0917 -- options
+def compare(
     before: Annotated[
         Path, typer.Argument(help="Run A: the folder of kept eval --out.")
     ],
@@ -210,7 +211,7 @@ def compare(  # noqa: PLR0917 -- options
     raise typer.Exit(0 if report.passed else measuring.BELOW)
 
 
-def sweep(  # noqa: PLR0917 -- options
+def sweep(
     folder: Folder,
     grid: Annotated[
         list[str],

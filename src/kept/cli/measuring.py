@@ -16,7 +16,7 @@ from kept.evaluating.corpus import Corpus, corpus_of
 from kept.evaluating.fixtures import Crowd, fixture_report
 from kept.evaluating.pairs import PairsReport, pairs_report
 from kept.evaluating.ranking import GUARDED, Place, Setup, evaluated
-from kept.evaluating.setup import divided, settings_file
+from kept.evaluating.setup import divided, probes_of, settings_file
 from kept.evaluating.summary import (
     Summary,
     intervals_of,
@@ -29,7 +29,7 @@ from kept.evaluation.arms import FixtureReport, FixtureVerdict
 from kept.evaluation.collection import Collection
 from kept.evaluation.fixture import load_fixture
 from kept.evaluation.junit import fixture_junit
-from kept.evaluation.loaders import load_collection, load_questions, load_text_pairs
+from kept.evaluation.loaders import load_collection, load_text_pairs
 from kept.evaluation.measures import DEFAULT_MEASURES
 from kept.evaluation.measures import Measures as ParsedMeasures
 from kept.evaluation.report import Report, as_data, report_data
@@ -72,15 +72,16 @@ class Source:
     def collection(self) -> Collection:
         """Load it, the questions of other sets added as unanswerable ones."""
         found = load_collection(self.folder, split=self.split, strict=self.strict)
-        for probe in self.probes:
-            path = probe / "queries.jsonl" if probe.is_dir() else probe
-            found = found.probed(load_questions(path))
         if not found.questions:
             msg = (
                 f"{self.folder}: no question is judged or marked; there is none to ask"
             )
             raise InputError(msg)
-        return found if self.limit is None else found.limited(self.limit)
+        if self.limit is not None:
+            found = found.limited(self.limit)
+        for probe in self.probes:
+            found = found.probed(probes_of(probe, self.limit))
+        return found
 
 
 def chosen(

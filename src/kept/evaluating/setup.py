@@ -1,4 +1,4 @@
-"""The setup: a preset and a settings file become what is put to the test."""
+"""The setup: files become what is put to the test, and what it is asked."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Any
 import yaml
 
 from kept.errors import InputError, UnreadableSourceError
+from kept.evaluation.collection import Collection, Question
+from kept.evaluation.loaders import load_questions
 from kept.settings import Settings
 
 
@@ -40,3 +42,12 @@ def divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         field = named.get(name, name)
         (base if field in ours else chosen)[field] = value
     return base, chosen
+
+
+def probes_of(path: Path, limit: int | None = None) -> tuple[Question, ...]:
+    """Return the questions of another set, from its folder or file."""
+    file = path / "queries.jsonl" if path.is_dir() else path
+    asked = Collection(
+        name=path.stem, passages=(), questions=tuple(load_questions(file))
+    )
+    return asked.questions if limit is None else asked.limited(limit).questions
