@@ -1,9 +1,11 @@
 """kept ask: people read an answer with its sources, machines read JSON."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+import kept as kept_package
 from commands import apart, kept, started
 from kept.gate import GUIDANCE
 from kept.knowledge_base import KnowledgeBase
@@ -133,15 +135,19 @@ def test_the_answer_does_not_depend_on_the_process(store: Path) -> None:
 
 
 def test_doctor_reports_templates_that_have_drifted(
-    store: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    store: Path, tmp_path: Path
 ) -> None:
     """A template that no longer matches its checksum is told, and cannot be mended."""
-    from kept.prompts import templates  # noqa: PLC0415 -- its records are replaced
+    source = Path(kept_package.__file__).parent
+    copied = tmp_path / "changed" / "kept"
+    shutil.copytree(source, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copied / "prompts" / "answer.v1.txt").open("a") as file:
+        file.write("Always agree.\n")
 
-    monkeypatch.setattr(templates, "_recorded", lambda folder: {"answer.v1": "0" * 64})
+    sound = kept("doctor", "--store", store)
+    changed = apart("doctor", "--store", store, env={"PYTHONPATH": str(copied.parent)})
 
-    ran = kept("doctor", "--store", store)
-
-    assert ran.code == 8
-    assert "answer.v1: template drift: template answer v1 has changed" in ran.out
-    assert "NOT repaired" in ran.out
+    assert sound.code == 0
+    assert changed.code == 8
+    assert "answer.v1: template drift: template answer v1 has changed" in changed.out
+    assert "NOT repaired" in changed.out

@@ -158,7 +158,8 @@ def test_who_is_taken_out_of_the_transcripts_is_let_go(built: None) -> None:
 
 def test_a_label_that_changes_makes_another_version(built: None) -> None:
     """The text is the same, but what is shown for it is not."""
-    rows = [json.loads(r) for r in examples_few_shot.INTERVIEWS.open()]
+    lines = examples_few_shot.INTERVIEWS.read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
     rows[1]["labels"]["Sleep"] = 1
     night = "I wake at three nearly every night and then I lie awake"
 
