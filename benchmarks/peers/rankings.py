@@ -1,0 +1,110 @@
+"""Rankings: Kept, its legs alone, and other libraries on what Kept handed over."""
+
+import json
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kept.evaluating.asking import asking
+from kept.evaluating.corpus import Corpus
+from kept.evaluating.summary import intervals_of
+from kept.evaluation.collection import Collection
+from kept.evaluation.compare import compare
+from kept.evaluation.resampling import STANDARD
+from kept.evaluation.runs import EvaluationRun
+from kept.evaluation.suite import Ranked, evaluate, plan
+
+ROOT = Path(__file__).parents[2]
+BENCH = ROOT / ".bench"
+REQUIREMENTS = ROOT / "benchmarks" / "peers" / "requirements.txt"
+PEERS = ("langchain", "llamaindex", "haystack")
+
+
+def ours_on(collection: Collection, corpus: Corpus) -> dict[str, EvaluationRun]:
+    """Run Kept's plain order, and each of its legs alone."""
+    kinds = {
+        "Kept, default": {},
+        "BM25 alone": {"dense_weight": 0.0, "keyword_weight": 1.0},
+        "MiniLM alone": {"dense_weight": 1.0, "keyword_weight": 0.0},
+    }
+    asked = {name: asking(corpus, "default", given) for name, given in kinds.items()}
+    recalls = {
+        q.text: asked["Kept, default"].recall(q.text) for q in collection.questions
+    }
+    return {
+        name: run_of(
+            collection, name, lambda text, each=each: each.plain(recalls[text])
+        )
+        for name, each in asked.items()
+    }
+
+
+def peer_on(peer: str, collection: Collection, corpus: Corpus) -> EvaluationRun:
+    """Run another library on what was handed over."""
+    folder = BENCH / "quality" / collection.name
+    out = folder / f"{peer}.jsonl"
+    tell(f"{peer} on {collection.name}")
+    subprocess.run([*peer_command(peer, folder), str(out)], check=True)
+    texts = {q.id: q.text for q in collection.questions}
+    found: dict[str, Ranked] = {}
+    with out.open(encoding="utf-8") as stream:
+        for line in map(json.loads, stream):
+            found[texts[line["id"]]] = by_document(line["chunks"], corpus)
+    return run_of(collection, peer, lambda text: found[text])
+
+
+def by_document(chunks: Sequence[str], corpus: Corpus) -> Ranked:
+    """Rank documents by their best chunk, under all of their ids."""
+    documents = dict.fromkeys(chunk.rpartition(":")[0] for chunk in chunks)
+    return Ranked(
+        ranking=tuple(
+            (name, float(-place))
+            for place, document in enumerate(documents)
+            for name in corpus.names[document]
+        )
+    )
+
+
+def run_of(
+    collection: Collection, name: str, search: Callable[[str], Ranked]
+) -> EvaluationRun:
+    """Measure what a system returns."""
+    return evaluate(collection, search, plan(collection, name=name))
+
+
+def compared(ours: EvaluationRun, other: EvaluationRun) -> tuple[str, ...]:
+    """Return a system's figures, and how it differs from ours."""
+    intervals = intervals_of(other, STANDARD)
+    figures = (str(intervals["nDCG@10"]), str(intervals["R@100"]))
+    if other is ours:
+        return (*figures, "", "")
+    delta = compare(ours, other).delta("nDCG@10")
+    return (*figures, f"{delta.difference}", f"{delta.p_value:.4f}")
+
+
+def install_peers() -> None:
+    """Make the other libraries' environment, unless it is there."""
+    folder = BENCH / "peers"
+    wanted = REQUIREMENTS.read_text("utf-8")
+    stamp = folder / "installed.txt"
+    if stamp.exists() and stamp.read_text("utf-8") == wanted:
+        return
+    tell("installing the other libraries")
+    venv.create(folder, with_pip=True)
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    subprocess.run([*pip, "--requirement", str(REQUIREMENTS)], check=True)
+    stamp.write_text(wanted, "utf-8")
+
+
+def peer_command(peer: str, folder: Path) -> list[str]:
+    """Return the command that asks another library, all but where to write."""
+    python = str(BENCH / "peers" / "bin" / "python")
+    script = str(ROOT / "benchmarks" / "peers" / "hybrids.py")
+    return [python, "-W", "ignore", script, peer, str(folder)]
+
+
+def tell(step: str) -> None:
+    """Say on standard error what is being done."""
+    print(step, file=sys.stderr, flush=True)

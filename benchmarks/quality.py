@@ -1,0 +1,397 @@
+"""Quality: every evaluation on the evaluation data, written down with its commands.
+
+    python benchmarks/quality.py [--limit N] [--without-peers] [--without-board]
+
+Takes the data folder from KEPT_DATA and writes docs/results/quality-DATE.md. Other
+libraries are installed into an environment of their own under .bench/.
+"""
+
+import argparse
+import datetime as dt
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from peers.board import QUESTIONS, Row, board
+from peers.handover import hand_over
+from peers.rankings import (
+    BENCH,
+    PEERS,
+    REQUIREMENTS,
+    ROOT,
+    compared,
+    install_peers,
+    ours_on,
+    peer_command,
+    peer_on,
+    tell,
+)
+
+from kept.evaluating.asking import Asking, asking
+from kept.evaluating.corpus import corpus_of
+from kept.evaluating.fixtures import Crowd, fixture_report
+from kept.evaluating.pairs import pairs_report
+from kept.evaluating.ranking import Setup, evaluated
+from kept.evaluating.setup import probes_of
+from kept.evaluating.summary import summary_of
+from kept.evaluation.collection import Collection
+from kept.evaluation.fixture import fixture_names, load_fixture
+from kept.evaluation.loaders import load_collection, load_text_pairs
+from kept.evaluation.measures import Measures
+from kept.evaluation.resampling import Interval
+from kept.settings import Settings
+
+RANKED = ("scifact", "nfcorpus", "cranfield")
+WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7)
+ABSTAINING = (
+    ("scifact", "nq_open/NQ-open.dev.jsonl", "far"),
+    ("nfcorpus", "nq_open/NQ-open.dev.jsonl", "far"),
+    ("clinc150_retrieval", None, "near"),
+    ("squad2_dev", None, "on topic"),
+)
+SAMPLE = 300
+COMMANDS = """\
+make bench-quality
+kept eval $KEPT_DATA/scifact --json
+kept eval $KEPT_DATA/scifact --probe $KEPT_DATA/nq_open/NQ-open.dev.jsonl --limit 300
+kept eval fixture acquisition
+kept eval duplicates $KEPT_DATA/near_duplicates/mdn_revision_pairs.jsonl \\
+  --same-from 0.9
+"""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page, with the sentence above it."""
+
+    title: str
+    text: str
+    head: tuple[str, ...]
+    rows: list[tuple[str, ...]]
+
+    def markdown(self) -> str:
+        """Return it as Markdown."""
+        text = self.text.replace(". ", ".\n")
+        lines = [f"## {self.title}", "", text, "", _row(self.head)]
+        lines += [_row(["---"] * len(self.head)), *map(_row, self.rows), ""]
+        return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure everything and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", type=int, default=None)
+    parser.add_argument("--without-peers", action="store_true")
+    parser.add_argument("--without-board", action="store_true")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
+    chosen = parser.parse_args()
+    peers = () if chosen.without_peers else PEERS
+    if peers:
+        install_peers()
+    tables = list(measured(peers, chosen.limit, with_board=not chosen.without_board))
+    chosen.out.mkdir(parents=True, exist_ok=True)
+    page = chosen.out / f"quality-{dt.datetime.now(dt.UTC).date()}.md"
+    page.write_text(introduction() + "\n".join(t.markdown() for t in tables), "utf-8")
+    print(page)
+
+
+def measured(
+    peers: Sequence[str], limit: int | None, *, with_board: bool
+) -> Iterable[Table]:
+    """Yield every table, telling on standard error where it is."""
+    yield side_by_side(peers, limit)
+    yield guardrails(limit)
+    yield weights(limit)
+    yield abstention()
+    yield fixtures()
+    yield duplicates()
+    if with_board:
+        yield determinism(peers)
+
+
+def side_by_side(peers: Sequence[str], limit: int | None) -> Table:
+    """Compare rankings on the same chunks and the same vectors."""
+    rows = []
+    for name in ("scifact", "nfcorpus"):
+        collection = judged(name, limit)
+        with opened(collection) as corpus:
+            ours = ours_on(collection, corpus)
+            if peers:
+                hand_over(collection, corpus, BENCH / "quality" / name)
+            theirs = {p: peer_on(p, collection, corpus) for p in peers}
+        kept_run = ours["Kept, default"]
+        for system, run in {**ours, **theirs}.items():
+            rows.append((name, system, *compared(kept_run, run)))
+    return Table(
+        "Side by side",
+        "The same chunks (at most 800 characters, under their title) and the same "
+        "MiniLM vectors for all; documents are ranked by their best chunk, 100 chunks "
+        "deep. Other libraries as their documentation sets hybrid retrieval up. "
+        "Difference and p (randomisation test) are against Kept.",
+        ("collection", "system", "nDCG@10", "R@100", "difference in nDCG@10", "p"),
+        rows,
+    )
+
+
+def guardrails(limit: int | None) -> Table:
+    """Say what the guardrails of the default preset cost."""
+    rows = []
+    for name in RANKED:
+        collection = judged(name, limit)
+        with opened(collection) as corpus:
+            evaluation = evaluated(collection, corpus, Setup(), tell=telling())
+        report = summary_of(evaluation).report
+        if report.comparison is None:
+            continue
+        delta = report.comparison.delta("nDCG@10")
+        blame = ", ".join(
+            f"{b.stage} {b.reason} {(b.gained + b.lost) / delta_questions(report):+.4f}"
+            for b in report.comparison.blame[:3]
+        )
+        rows.append(
+            (
+                name,
+                f"{delta.before:.4f}",
+                f"{delta.after:.4f}",
+                str(delta.difference),
+                f"{report.refused} of {len(report.run.records)}",
+                blame,
+            )
+        )
+    return Table(
+        "What the guardrails cost",
+        "nDCG@10 of everything recalled in fused order, and of what the default "
+        "preset would cite with k raised to 100; refused questions count 0.",
+        ("collection", "plain", "guarded", "difference", "refused", "because of"),
+        rows,
+    )
+
+
+def delta_questions(report: object) -> int:
+    """Return over how many questions a report's differences are averaged."""
+    comparison = getattr(report, "comparison", None)
+    return comparison.questions if comparison else 1
+
+
+def weights(limit: int | None) -> Table:
+    """Choose the weights on two sets, and say what they are worth on the third."""
+    found = {name: weighed(judged(name, limit)) for name in RANKED}
+    best = {name: max(values.values()) for name, values in found.items()}
+    rows = []
+    for name, values in found.items():
+        others = [n for n in found if n != name]
+        chosen = max(WEIGHTS, key=lambda w: sum(found[n][w] / best[n] for n in others))
+        rows.append(
+            (
+                name,
+                *(f"{values[w]:.4f}" for w in WEIGHTS),
+                f"{chosen:g}",
+                f"{values[chosen]:.4f}",
+            )
+        )
+    return Table(
+        "Weights, one set left out",
+        "nDCG@10 of the plain order by weight of the dense leg (the keyword leg has "
+        "the rest); the weight is chosen on the other two sets.",
+        ("collection", *(f"{w:g}" for w in WEIGHTS), "chosen", "nDCG@10"),
+        rows,
+    )
+
+
+def weighed(collection: Collection) -> dict[float, float]:
+    """Return the quality of every weight on one recall pass."""
+    measures = Measures.named("nDCG@10")
+    with opened(collection) as corpus:
+        asked: dict[float, Asking] = {
+            w: asking(corpus, "default", {"dense_weight": w, "keyword_weight": 1 - w})
+            for w in WEIGHTS
+        }
+        totals = dict.fromkeys(WEIGHTS, 0.0)
+        for question in collection.judged:
+            recall = asked[WEIGHTS[0]].recall(question.text)
+            for weight, each in asked.items():
+                grades = collection.qrels[question.id]
+                ranking = each.plain(recall).ranking
+                totals[weight] += measures.of_query(grades, ranking)["nDCG@10"]
+    return {w: total / len(collection.judged) for w, total in totals.items()}
+
+
+def abstention() -> Table:
+    """Ask what can be answered and what cannot, and see what is refused."""
+    rows = []
+    for name, probe, kind in ABSTAINING:
+        collection = load_collection(data() / name).limited(SAMPLE)
+        if probe:
+            collection = collection.probed(probes_of(data() / probe, SAMPLE))
+        with opened(collection) as corpus:
+            evaluation = evaluated(collection, corpus, Setup(), tell=telling())
+        report = summary_of(evaluation).report.abstention
+        if report is None:
+            continue
+        [configured, *_] = report.floors
+        asked = f"{report.answerable} and {report.unanswerable}"
+        figures: tuple[Interval | None, ...] = (
+            report.auroc,
+            configured.false_citation,
+            configured.false_refusal,
+            report.excess_aurc,
+            report.excess_augrc,
+        )
+        rows.append((name, kind, asked, *map(str, figures)))
+    return Table(
+        "Abstention",
+        "Confidence is the best relevance. A false citation is an unanswerable "
+        "question that was answered at the default floor, a false refusal an "
+        "answerable one that was not. The areas are those above the optimum.",
+        (
+            "collection",
+            "unanswerable are",
+            "answerable and not",
+            "AUROC",
+            "false citations",
+            "false refusals",
+            "AURC",
+            "AUGRC",
+        ),
+        rows,
+    )
+
+
+def fixtures() -> Table:
+    """Run our fixtures among the pages of the handbook."""
+    rows = []
+    for name in fixture_names():
+        report = fixture_report(
+            load_fixture(name), Settings(), Crowd.handbook(), tell=telling()
+        )
+        rows.append((name, str(report.verdict), *map(str, report.shares.values())))
+    return Table(
+        "Fixtures",
+        "One document in a crowd, three questions each; answers are extracts.",
+        (
+            "fixture",
+            "verdict",
+            "hits@3",
+            "retrieval on",
+            "oracle",
+            "closed book",
+            "faithfulness",
+        ),
+        rows,
+    )
+
+
+def duplicates() -> Table:
+    """Hold the ingestion rules against revisions of the same pages."""
+    path = data() / "near_duplicates" / "mdn_revision_pairs.jsonl"
+    found = pairs_report(
+        load_text_pairs(path), Settings(), same_from=0.9, tell=telling()
+    )
+    rows = []
+    for rule in found.report.rules:
+        at = {o.threshold: o for o in rule.operating}
+        best = at[0.97] if "MinHash" not in rule.rule else at[0.9]
+        rows.append(
+            (
+                rule.rule,
+                str(rule.auroc),
+                f"{best.threshold:g}",
+                str(best.found),
+                str(best.precision),
+                str(best.recall),
+            )
+        )
+    report = found.report
+    return Table(
+        "Duplicates",
+        f"{report.pairs} pairs of revisions, {report.duplicates} of them duplicates: "
+        "they share at least 0.9 of their runs of five words.",
+        ("rule", "AUROC", "threshold", "found", "precision", "recall"),
+        rows,
+    )
+
+
+def determinism(peers: Sequence[str]) -> Table:
+    """Count the runs whose order differs."""
+    collection = judged("scifact", None)
+    folder = BENCH / "quality" / "scifact"
+    with opened(collection) as corpus:
+        hand_over(collection, corpus, folder)
+        store = corpus.folder
+    scratch = BENCH / "board"
+    once = [sys.executable, str(ROOT / "benchmarks" / "peers" / "once.py")]
+    tell("board: kept")
+    rows = [board("kept", [*once, str(store), str(folder)], scratch)]
+    for peer in peers:
+        tell(f"board: {peer}")
+        rows.append(board(peer, peer_command(peer, folder), scratch))
+    return Table(
+        "Determinism",
+        f"The first ten chunks of {QUESTIONS} SciFact questions, in 20 processes: "
+        "hash seeds 0 to 19, 1 or 4 threads, k of 10, 50 or 100, every index built "
+        "anew. Counted are runs in which any of the questions has another order "
+        "than in the first run.",
+        ("system", "runs", "differ", "runs with the same k", "differ"),
+        [_board_row(row) for row in rows],
+    )
+
+
+def _board_row(row: Row) -> tuple[str, ...]:
+    counts = (row.runs, row.differ, row.same_k, row.differ_same_k)
+    return (row.system, *map(str, counts))
+
+
+def introduction() -> str:
+    """Return what stands above the tables."""
+    pins = REQUIREMENTS.read_text("utf-8")
+    return (
+        "# Retrieval quality\n\n"
+        "Measured by the commands below; intervals hold 95 % of 10,000 bootstrap "
+        "resamples (seed 42).\n"
+        f"Other libraries: {', '.join(pins.split())}.\n\n"
+        f"```\n{COMMANDS}```\n\n"
+    )
+
+
+def judged(name: str, limit: int | None) -> Collection:
+    """Load the judged questions of a set."""
+    collection = load_collection(data() / name)
+    collection = replace(collection, questions=collection.judged)
+    return collection if limit is None else collection.limited(limit)
+
+
+def opened(collection: Collection):  # noqa: ANN201 -- a context manager of ours
+    """Open the knowledge base of a collection, built if it is missing."""
+    return corpus_of(collection, Settings(), tell=telling())
+
+
+def data() -> Path:
+    """Return the evaluation data, or say where it is looked for."""
+    folder = Path(os.environ.get("KEPT_DATA", ROOT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        msg = f"there is no evaluation data in {folder}; set KEPT_DATA"
+        raise SystemExit(msg)
+    return folder
+
+
+def telling() -> Callable[[str, int, int], None]:
+    """Return a progress callback that tells every tenth."""
+    told: set[tuple[str, int]] = set()
+
+    def progress(step: str, done: int, total: int) -> None:
+        tenth = (step, 10 * done // max(1, total))
+        if tenth not in told:
+            told.add(tenth)
+            tell(f"{step}: {done} of {total}")
+
+    return progress
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()
