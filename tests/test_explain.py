@@ -58,7 +58,7 @@ def filled(base: KnowledgeBase) -> KnowledgeBase:
     for text in (*NOTES, *LEAVE):
         base.add(text, title=text[:20], type="rule" if text in LEAVE else "note")
     base.override(
-        {"relevance_floor": 0.02, "cosine_floor": 0.0, "near_match_distance": 0.2}
+        {"relevance_floor": 0.0, "cosine_floor": -1.0, "near_match_distance": 0.2}
     )
     return base
 
@@ -154,6 +154,7 @@ def test_a_floor_is_lowered_to_exactly_the_candidate(make_base: Make) -> None:
     assert told.story is not None
     assert told.story.dropped is not None
     assert told.story.dropped.stage == "relevance_floor"
+    assert "also:" in why_not_lines(told)
     [floor] = [c for c in told.changes if c.assignments[0].name == "relevance_floor"]
     [line] = floor.assignments
     assert line.variable == "KEPT_RELEVANCE_FLOOR"
@@ -423,6 +424,56 @@ def test_every_preset_is_explained_and_deterministic(
 
     assert json.dumps(one) == json.dumps(two)
     assert one["outcome"] in {"dropped", "not_recalled", "selected"}
+    assert all(why_not_lines(why_not(base, target, request)))
+
+
+def test_what_no_setting_lets_in_is_said_plainly(make_base: Make) -> None:
+    """A reference without a label is none, whatever the settings; a pin is left."""
+    base = make_base(preset="few_shot")
+    for text in LEAVE:
+        base.add(text)
+    target = chunk_with(base, LEAVE[0])
+
+    told = why_not(base, target, asking(item="Sleep"))
+
+    assert (told.changes, told.pairs) == ((), ())
+    *_, neither, pin = why_not_lines(told)
+    assert neither == "neither one setting nor two that were tried let it in"
+    assert pin == f"--pin {target} forces it in"
+
+
+def test_a_table_of_shares_can_be_emptied(make_base: Make) -> None:
+    """What reserves the budget for others is a switch as well."""
+    base = make_base(preset="grants")
+    [receipt] = base.add(LEAVE[0])
+    base.add(LEAVE[1], tags=("budget",))
+    [near] = base.store.chunks("default", str(receipt.document_id))
+    base.override({"token_budget": near.token_len, "reserved_shares": {"budget": 1.0}})
+
+    told = why_not(base, near.id, asking())
+
+    assert told.story is not None
+    assert told.story.dropped is not None
+    assert told.story.dropped.stage == "reserved_token_budget"
+    turned = {a.name: a.after for c in told.changes for a in c.assignments}
+    assert turned["reserved_shares"] == {}
+
+
+def test_who_is_displaced_by_a_change_is_told(filled: KnowledgeBase) -> None:
+    """A few by name, the rest by number."""
+    target = next(
+        c
+        for c in filled.search(QUESTION, k=1).selection.dropped
+        if "lapse" in c.chunk.text
+    )
+    told = why_not(filled, target.id, asking(k=1))
+    crowd = tuple(f"c{i}" for i in range(7))
+    change = replace(told.changes[0], displaced=crowd, admitted=("d",))
+
+    lines = list(why_not_lines(replace(told, changes=(change,))))
+
+    assert "  it displaces c0, c1, c2, c3, c4 and 2 more" in lines
+    assert "  it also lets in d" in lines
 
 
 @settings(max_examples=200)

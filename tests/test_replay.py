@@ -37,7 +37,9 @@ def filled(base: KnowledgeBase) -> KnowledgeBase:
 @pytest.fixture
 def keeping(make_base: Make) -> KnowledgeBase:
     """Return a knowledge base that records questions with their text."""
-    return filled(make_base(record_queries="text"))
+    base = filled(make_base(record_queries="text"))
+    base.override({"relevance_floor": 0.0, "cosine_floor": -1.0})
+    return base
 
 
 def again(base: KnowledgeBase) -> Replayed:
@@ -335,6 +337,27 @@ def test_levels_decide_what_is_logged(
     assert "query_answered" in told
     assert "candidate_decided" not in told
     assert quiet == ""
+
+
+@pytest.mark.parametrize(
+    "wrapper", [structlog.stdlib.BoundLogger, structlog.BoundLogger]
+)
+def test_loggers_of_any_kind_are_heard(
+    keeping: KnowledgeBase,
+    wrapper: type[structlog.BoundLogger],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The standard library's loggers are asked for their level, others are told."""
+    caplog.set_level("INFO")
+    structlog.configure(
+        wrapper_class=wrapper,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        processors=[structlog.stdlib.render_to_log_kwargs],
+    )
+
+    keeping.search(QUESTION)
+
+    assert [record.message for record in caplog.records] == ["query_answered"]
 
 
 def test_settings_are_read_once_and_overrides_count_at_once(

@@ -56,6 +56,6 @@ def heard(level: int) -> bool:
         return False
     bound = logger.bind()
     for name in ("is_enabled_for", "isEnabledFor"):
-        if (enabled := getattr(bound, name, None)) is not None:
-            return bool(enabled(level))
+        if hasattr(type(bound), name):
+            return bool(getattr(bound, name)(level))
     return True

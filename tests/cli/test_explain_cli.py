@@ -16,6 +16,12 @@ from kept.errors import InputError, NotFoundError, SettingsError
 from kept.knowledge_base import KnowledgeBase
 
 QUESTION = "When does the Leeds office open?"
+FLOORLESS = {
+    "KEPT_RELEVANCE_FLOOR": "0",
+    "KEPT_COSINE_FLOOR": "-1",
+    "KEPT_NEAR_MATCH_DISTANCE": "0",
+    "KEPT_TOP_K": "2",
+}
 FACTS = [
     "The Leeds office opens at eight and closes at six.",
     "The Kiel office opens at nine and closes at five.",
@@ -31,6 +37,8 @@ def store(base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> Path:
     base.close()
     monkeypatch.setenv("KEPT_STORE", str(base.store.folder))
     monkeypatch.setenv("KEPT_EMBEDDER", "hash")
+    for name, value in FLOORLESS.items():
+        monkeypatch.setenv(name, value)
     return base.store.folder
 
 
@@ -83,7 +91,7 @@ def test_why_not_names_the_stage_the_numbers_and_the_change() -> None:
     told = run("why-not", target, QUESTION)
     shown = run_json("why-not", target, QUESTION)
 
-    assert "relevance_floor: dropped: relevance_floor (relevance=" in told
+    assert "top_k: dropped: trim_top_n (place=3, at_most=2). Below the k best." in told
     assert "verified by a run" in told
     assert shown["outcome"] == "dropped"
     change = shown["smallest_change"]
@@ -121,10 +129,9 @@ def test_search_explain_shows_the_funnel() -> None:
     told = run("search", QUESTION, "--explain")
 
     assert "recall" in told
-    assert "relevance_floor" in told
-    assert "recalled + 0 added = " in told
-    assert "counted: " in told
-    assert "dropped" in told
+    assert "1 dropped trim_top_n" in told
+    assert "3 recalled + 0 added = 2 selected + 1 dropped" in told
+    assert "top_k: trim_top_n" in told
     refused = run("search", "hello there", "--explain")
     assert "counted: gated 1" in refused
 
@@ -178,7 +185,7 @@ def test_diff_config_compares_question_by_question(
     )
 
     assert "kept out by top_k: trim_top_n" in told
-    assert told.endswith("1 of 2 questions have another answer\n")
+    assert told.endswith("2 of 2 questions have another answer\n")
     assert (shown["questions"], len(shown["differences"])) == (2, 2)
     monkeypatch.setenv("KEPT_RECORD_QUERIES", "text")
     selected()
