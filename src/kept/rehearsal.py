@@ -84,7 +84,7 @@ class Rehearsal:
         """Return what *plan* recalls, with all that is measured of it."""
         key = (plan.depth, tuple(sorted(plan.legs)))
         if key not in self._pools:
-            legs = {name: self.leg(name, plan.depth) for name in plan.legs}
+            legs: dict[str, Leg] = {n: self.leg(n, plan.depth) for n in plan.legs}
             found = self.shelf.candidates(
                 self.vector, self.terms, legs, sorted(self.request.pinned)
             )
