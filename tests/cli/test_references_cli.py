@@ -1,12 +1,13 @@
 """kept references: from labelled transcripts to the block for a prompt."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commands import kept
+from commands import ROOT, kept
 from kept import examples_few_shot
 from kept.questionnaire import phq8
 
@@ -336,3 +337,22 @@ def test_two_sources_of_scores_are_one_too_many() -> None:
     )
 
     assert "exclude each other" in ran.complaint(3)
+
+
+def test_the_guide_shows_what_happens() -> None:
+    """Every command of the page runs on its own files and prints what it shows."""
+    page = (ROOT / "docs" / "how-to" / "few-shot-references.md").read_text("utf-8")
+    interviews, evidence = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    Path("interviews.jsonl").write_text(interviews)
+    Path("evidence.json").write_text(evidence)
+    Path("held-out.txt").write_text("T01\n")
+    Path("T01.txt").write_text("I wake at four and that is the end of the night")
+
+    for command, shown in re.findall(
+        r"```console\n\$ kept (.*?)\n(.*?)```", page, re.DOTALL
+    ):
+        ran = kept(*command.partition(" > ")[0].split())
+        beginning, more, _ = shown.partition("…")
+        assert ran.code == 0
+        assert ran.out.startswith(beginning)
+        assert more or not shown or ran.out == shown
