@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kept.evaluating.fixtures import Crowd, fixture_report
+from kept.errors import SettingsError
+from kept.evaluating.fixtures import Staging, fixture_report
 from kept.evaluation.arms import FixtureReport, FixtureVerdict
 from kept.evaluation.fixture import (
     Fixture,
@@ -23,8 +24,8 @@ def silent(step: str, done: int, total: int) -> None:
 
 def report(fixture: Fixture, settings: Settings, **overrides: object) -> FixtureReport:
     """Run a fixture among the pages of the handbook."""
-    crowd = Crowd.handbook()
-    return fixture_report(fixture, settings, crowd, overrides=overrides, tell=silent)
+    staging = Staging.in_the_handbook()
+    return fixture_report(fixture, settings, staging, overrides=overrides, tell=silent)
 
 
 @pytest.mark.model
@@ -49,6 +50,15 @@ def test_without_questions_known_items_are_asked(settings: Settings) -> None:
 
     assert found.outcomes
     assert found.shares["oracle"] == 1
+
+
+def test_questions_are_written_only_by_a_configured_model(settings: Settings) -> None:
+    """Asking for written questions without a language model is refused."""
+    fixture = replace(load_fixture("viewpoints"), questions=())
+    staging = Staging.in_the_handbook(written=2)
+
+    with pytest.raises(SettingsError, match="KEPT_LLM_MODEL"):
+        fixture_report(fixture, settings, staging, tell=silent)
 
 
 def test_a_document_that_is_there_already_did_not_get_in(settings: Settings) -> None:
@@ -113,7 +123,7 @@ def test_any_folder_can_be_the_crowd(settings: Settings, tmp_path: Path) -> None
     found = fixture_report(
         load_fixture("viewpoints"),
         settings,
-        Crowd(folder=tmp_path / "crowd"),
+        Staging(folder=tmp_path / "crowd"),
         tell=silent,
     )
 

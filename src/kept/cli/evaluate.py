@@ -144,6 +144,14 @@ def fixture(
             show_default="the example handbook",
         ),
     ] = None,
+    written: Annotated[
+        int,
+        typer.Option(
+            "--write-questions",
+            min=0,
+            help="Have the language model write so many, if the fixture has none.",
+        ),
+    ] = 0,
     preset: options.PresetName = None,
     settings: SettingsFile = None,
     embedder: options.Embedder = None,
@@ -158,7 +166,7 @@ def fixture(
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
     chosen = measuring.chosen(preset, embedder, settings)
-    report = measuring.fixture(name, chosen, distractors)
+    report = measuring.fixture(name, chosen, distractors, written)
     measuring.show_fixture(report, junit, as_json)
     raise typer.Exit(report.verdict.exit_code)
 

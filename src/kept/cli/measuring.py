@@ -13,7 +13,7 @@ from kept.cli.progress import Tell, bar
 from kept.errors import InputError
 from kept.evaluating.comparing import compared
 from kept.evaluating.corpus import Corpus, corpus_of
-from kept.evaluating.fixtures import Crowd, fixture_report
+from kept.evaluating.fixtures import Staging, fixture_report
 from kept.evaluating.pairs import PairsReport, pairs_report
 from kept.evaluating.ranking import GUARDED, Place, Setup, evaluated
 from kept.evaluating.setup import divided, probes_of, settings_file
@@ -159,18 +159,22 @@ def foreign(
         return writer.finish()
 
 
-def fixture(name: str, given: Chosen, distractors: Path | None) -> FixtureReport:
+def fixture(
+    name: str, given: Chosen, distractors: Path | None, written: int
+) -> FixtureReport:
     """Run a fixture in its crowd."""
     if distractors is not None and not distractors.is_dir():
         msg = f"there is no folder {str(distractors)!r}; check --distractors"
         raise InputError(msg)
-    crowd = Crowd(folder=distractors) if distractors else Crowd.handbook()
+    staging = Staging.in_the_handbook(written=written)
+    if distractors is not None:
+        staging = Staging(folder=distractors, written=written)
     loaded = load_fixture(name)
     with bar("taking in distractors") as tell:
         return fixture_report(
             loaded,
             given.settings,
-            crowd,
+            staging,
             overrides=given.setup.overrides,
             tell=tell,
         )

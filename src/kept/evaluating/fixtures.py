@@ -19,7 +19,7 @@ from kept.evaluation.arms import (
     PhaseZero,
     run_fixture,
 )
-from kept.evaluation.fixture import Fixture
+from kept.evaluation.fixture import Fixture, written_questions
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.model import NOTHING, Candidate
@@ -29,26 +29,33 @@ from kept.retrieve import Request
 from kept.settings import Settings
 from kept.sources import Handing
 from kept.text.draft import Draft
+from kept.wiring import process_secret
 
 TENANT = "fixture"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
-    """What stands around a fixture's document: the files of a *folder*."""
+class Staging:
+    """How a fixture is staged.
+
+    The files of *folder* stand around its document. Where it brings no questions, a
+    language model writes *written* of them; with 0 they are made without a model.
+    """
 
     folder: Path
+    written: int = 0
 
     @classmethod
-    def handbook(cls) -> "Crowd":
-        """Return the example handbook that comes with Kept."""
-        return cls(folder=Path(examples.__file__).parent / "handbook")
+    def in_the_handbook(cls, *, written: int = 0) -> "Staging":
+        """Stage a fixture among the pages of the example handbook."""
+        handbook = Path(examples.__file__).parent / "handbook"
+        return cls(folder=handbook, written=written)
 
 
 def fixture_report(
     fixture: Fixture,
     settings: Settings,
-    crowd: Crowd,
+    staging: Staging,
     *,
     overrides: Mapping[str, Any] = NOTHING,
     tell: Tell,
@@ -56,11 +63,16 @@ def fixture_report(
     """Take the fixture in after its crowd, ask its questions, and judge.
 
     Everything happens in a knowledge base of its own, which is gone afterwards.
-    *overrides* are settings of the preset. Answers are sentences of the passages.
+    *overrides* are settings of the preset. A configured language model writes the
+    answers; without one they are sentences of the passages.
     """
     with _knowledge_base(settings) as base:
         base.override(overrides)
-        _crowded(base, fixture, crowd, tell)
+        if staging.written and not fixture.questions:
+            model = base.models.demand_chat("writing questions")
+            questions = written_questions(model, fixture.text, staging.written)
+            fixture = replace(fixture, questions=questions)
+        _crowded(base, fixture, staging.folder, tell)
         [receipt] = base.ingest([_handed("fixture", fixture.text, fixture.title)])
         return run_fixture(fixture, _Trial(base, receipt).system())
 
@@ -73,13 +85,12 @@ def _knowledge_base(settings: Settings) -> Iterator[KnowledgeBase]:
             yield base
 
 
-def _crowded(base: KnowledgeBase, fixture: Fixture, crowd: Crowd, tell: Tell) -> None:
+def _crowded(base: KnowledgeBase, fixture: Fixture, folder: Path, tell: Tell) -> None:
     """Take in everything that is not the document."""
     made = [_handed("distractor", text) for text in fixture.distractors]
-    total = len(made) + Handing().files([str(crowd.folder)])
-    everything = [*made, *Handing()([str(crowd.folder)])]
+    everything = [*made, *Handing()([str(folder)])]
     for done, _ in enumerate(base.ingest(everything), start=1):
-        tell("taking in distractors", done, total)
+        tell("taking in distractors", done, len(everything))
 
 
 def _handed(kind: str, text: str, title: str = "") -> Handed:
@@ -95,7 +106,9 @@ class _Trial:
     def __init__(self, base: KnowledgeBase, receipt: Receipt) -> None:
         self._base = base
         self._receipt = receipt
-        self._answerer = Answerer(embedder=base.embedder)
+        self._answerer = Answerer(
+            model=base.models.chat(), secret=process_secret(), embedder=base.embedder
+        )
         self._seen: dict[str, Candidate] = {}
 
     def system(self) -> FixtureSystem:
