@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kept.cutting import drafted
+from kept.cutting import Cutting, drafted
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderMismatchError
@@ -163,7 +163,7 @@ class StoreContract:
         embedder = HashEmbedder()
         store.claim(embedder.id, embedder.dimension)
         store.claim(embedder.id, embedder.dimension)
-        new = drafted(Draft(text=PAGES[0]), "default", "a", Ingest.cutting)
+        new = drafted(Draft(text=PAGES[0]), "default", "a", Cutting())
         receipt = Receipt(status="created", source_uri="a", document_id=new.id)
         source = Source(uri="a", raw_sha256="")
 

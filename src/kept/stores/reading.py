@@ -9,7 +9,7 @@ import apsw
 from kept.errors import NotFoundError
 from kept.model import Chunk, Document
 from kept.receipts import Alias, KnownSource, LedgerRow, Receipt, StoredDocument
-from kept.stores.sql import Row, each, every, first, only
+from kept.stores.sql import Row, every, first, marks, only
 
 _DOCUMENT = (
     "d.id, d.type, d.title, d.source_uri, d.sha256, d.chunk_count, d.authority,"
@@ -50,7 +50,7 @@ def document_of(row: Sequence[Any]) -> Document:
         authority=row[6],
         confidence=row[7],
         time_horizon=row[8],
-        metadata=json.loads(row[9]),
+        metadata=json.loads(row[9]) if row[9] != _NOTHING else {},
     )
 
 
@@ -81,13 +81,26 @@ def document_by_no(connection: apsw.Connection, no: int) -> Document:
     )
 
 
+def documents_by_no(
+    connection: apsw.Connection, numbers: Sequence[int]
+) -> dict[int, Document]:
+    """Return documents by their numbers."""
+    rows = every(
+        connection,
+        f"SELECT {_DOCUMENT}, d.no FROM documents d"  # noqa: S608 -- ours
+        f" WHERE d.no IN ({marks(len(numbers))})",
+        numbers,
+    )
+    return {row[10]: document_of(row) for row in rows}
+
+
 def chunk_rows(connection: apsw.Connection, numbers: Sequence[int]) -> list[Row]:
-    """Return the columns of chunks with their terms and length, in the given order."""
-    return each(
+    """Return the columns of chunks with their terms and length, by number."""
+    return every(
         connection,
         f"SELECT {_CHUNK}, c.terms, c.length FROM chunks c"  # noqa: S608 -- ours
-        " WHERE c.no = ?",
-        [(number,) for number in numbers],
+        f" WHERE c.no IN ({marks(len(numbers))})",
+        numbers,
     )
 
 
@@ -168,15 +181,19 @@ def source_uris(connection: apsw.Connection, tenant: int, prefix: str) -> list[s
 
 
 def ledger_rows(
-    connection: apsw.Connection, tenant: int, limit: int
+    connection: apsw.Connection, tenant: int, limit: int, before: int | None = None
 ) -> list[LedgerRow]:
-    """Return the latest lines of the ledger, oldest of them first."""
+    """Return the latest lines of the ledger, oldest of them first.
+
+    With *before*, only lines with a lesser number count.
+    """
     rows = every(
         connection,
         "SELECT no, at, status, document_id, alias_id, source_uri, rule, similarity,"
         " chunks, chars, chars_left_out, evidence, error FROM ledger"
-        " WHERE tenant_no = ? ORDER BY no DESC LIMIT ?",
-        (tenant, limit),
+        " WHERE tenant_no = ?1 AND (?3 IS NULL OR no < ?3)"
+        " ORDER BY no DESC LIMIT ?2",
+        (tenant, limit, before),
     )
     return [_ledger_row(row) for row in reversed(rows)]
 

@@ -1,7 +1,7 @@
 """A shelf: one tenant's knowledge at one moment, as a query sees it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
@@ -16,13 +16,14 @@ from kept.signals import Floats, QueryTerms, bm25, measured, rarity
 from kept.stores import reading
 from kept.stores.filtering import allowed_chunks
 from kept.stores.indexes import TenantIndexes
-from kept.stores.sql import each, every, first
+from kept.stores.sql import Row, each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
 from kept.text.tokens import analyse_query, term_key
 
 FIRST_DEPTH = 256
 DEEPER = 8
+READ_AT_ONCE = 1_000
 
 Keys = NDArray[np.int64]
 
@@ -47,6 +48,7 @@ class Shelf:
     chunks: int
     total_length: int
     documents: dict[int, Document]
+    rows: dict[int, Row] = field(default_factory=dict)
 
     def languages(self) -> list[str | None]:
         """Return the languages of the chunks, the most common first.
@@ -63,9 +65,10 @@ class Shelf:
 
     def weigh(self, question: str) -> QueryTerms:
         """Return the words of a question with what they weigh here."""
+        groups = analyse_query(question, self.languages())
+        known = self.holding(word for variants in groups for word in variants)
         counts: dict[str, int] = {}
-        for variants in analyse_query(question, self.languages()):
-            known = self.holding(variants)
+        for variants in groups:
             word = max(variants, key=lambda v: (known[v], -variants.index(v)))
             counts[word] = known[word]
         holding = np.array(list(counts.values()), dtype=np.int64)
@@ -80,15 +83,14 @@ class Shelf:
 
     def holding(self, words: Iterable[str]) -> Mapping[str, int]:
         """Return how many chunks hold each of *words*."""
-        found: dict[str, int] = {}
-        for word in words:
-            row = first(
-                self.connection,
-                "SELECT df FROM terms WHERE tenant_no = ? AND key = ?",
-                (self.tenant, term_key(word)),
-            )
-            found[word] = row[0] if row else 0
-        return found
+        keys = {term_key(word): word for word in words}
+        rows = every(
+            self.connection,
+            "SELECT key, df FROM terms WHERE tenant_no = ?"  # noqa: S608 -- marks only
+            f" AND key IN ({marks(len(keys))})",
+            (self.tenant, *keys),
+        )
+        return dict.fromkeys(keys.values(), 0) | {keys[key]: df for key, df in rows}
 
     def allowed(self, filters: Filters) -> Keys | None:
         """Return the chunks that *filters* let through; None means all."""
@@ -101,7 +103,15 @@ class Shelf:
         return Leg(*self.indexes.dense.search(vector, depth, allowed))
 
     def keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
-        """Return the best chunks by exact BM25."""
+        """Return the best chunks by exact BM25.
+
+        They are read at once, while the question is still being embedded.
+        """
+        leg = self._keyword_leg(terms, depth, allowed)
+        self._fetch(leg.keys.tolist())
+        return leg
+
+    def _keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
 
         def exact(keys: Keys) -> Floats:
             lengths, blobs = self._terms_of(keys)
@@ -144,7 +154,7 @@ class Shelf:
         """Search deeper until the chunk turns up, or there is nothing deeper."""
         depth = FIRST_DEPTH
         while True:
-            leg = self.keyword_leg(terms, depth, allowed)
+            leg = self._keyword_leg(terms, depth, allowed)
             [places] = np.nonzero(leg.keys == key)
             if len(places):
                 return int(places[0]) + 1
@@ -160,38 +170,36 @@ class Shelf:
         pinned: Iterable[str] = (),
     ) -> tuple[Candidate, ...]:
         """Return every chunk of the *legs* with all that was measured of it."""
-        members = {name: set(leg.keys.tolist()) for name, leg in legs.items()}
         forced = _numbers(self.connection, self.tenant, pinned)
-        keys = sorted(set().union(*members.values(), forced))
-        rows = reading.chunk_rows(self.connection, keys)
-        keys = [row[8] for row in rows]
+        keys = sorted(
+            {*forced, *(key for leg in legs.values() for key in leg.keys.tolist())}
+        )
+        self._fetch(keys)
+        rows = [self.rows[key] for key in keys]
         found = np.array(keys, dtype=np.int64)
         cosines = self.indexes.dense.cosines(vector, found)
         occurrences = frequencies([row[9] for row in rows], terms.keys)
         lengths = np.array([row[10] for row in rows], dtype=np.float64)
         columns = measured(terms, cosines, occurrences, lengths)
+        for name, leg in legs.items():
+            columns[f"in_{name}"] = np.isin(found, leg.keys).astype(np.float64)
+        names = tuple(columns)
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         vectors = self.indexes.dense.vectors(found)
         return tuple(
-            self._candidate(
-                members, key, row, dict(zip(columns, signals, strict=True)), vector
-            )
-            for key, row, signals, vector in zip(
-                keys, rows, values, vectors, strict=True
-            )
+            [
+                self._candidate(row, dict(zip(names, signals, strict=True)), vector)
+                for row, signals, vector in zip(rows, values, vectors, strict=True)
+            ]
         )
 
     def _candidate(
         self,
-        members: Mapping[str, set[int]],
-        key: int,
         row: Sequence[Any],
         signals: dict[str, float],
         vector: NDArray[np.float32],
     ) -> Candidate:
-        document = self._document(key >> ORD_BITS)
-        for leg, keys in members.items():
-            signals[f"in_{leg}"] = float(key in keys)
+        document = self.documents[row[8] >> ORD_BITS]
         return Candidate(
             chunk=reading.chunk_of(document.id, row),
             document=document,
@@ -200,12 +208,17 @@ class Shelf:
             vector=vector,
         )
 
-    def _document(self, no: int) -> Document:
-        document = self.documents.get(no)
-        if document is None:
-            document = reading.document_by_no(self.connection, no)
-            self.documents[no] = document
-        return document
+    def _fetch(self, keys: Iterable[int]) -> None:
+        """Read those of the chunks and their documents that were not read yet."""
+        wanted = [key for key in keys if key not in self.rows]
+        for start in range(0, len(wanted), READ_AT_ONCE):
+            part = wanted[start : start + READ_AT_ONCE]
+            for row in reading.chunk_rows(self.connection, part):
+                self.rows[row[8]] = row
+            numbers = dict.fromkeys(key >> ORD_BITS for key in part)
+            unknown = [number for number in numbers if number not in self.documents]
+            if unknown:
+                self.documents.update(reading.documents_by_no(self.connection, unknown))
 
     def _terms_of(self, keys: Keys) -> tuple[Floats, list[bytes]]:
         rows = each(

@@ -36,3 +36,8 @@ def only(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> R
         msg = f"no row for {values!r}: {sql}"
         raise LookupError(msg)
     return row
+
+
+def marks(count: int) -> str:
+    """Return as many question marks, for a list of values."""
+    return ",".join("?" * count)

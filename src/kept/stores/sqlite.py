@@ -116,12 +116,13 @@ class SqliteStore:
                     indexes.catch_up(connection, seq)
                 with indexes.lock.reading():
                     if indexes.hold(seq):
+                        embedder = embedder_in(connection)
                         yield Shelf(
                             connection=connection,
                             indexes=indexes,
                             tenant=no,
-                            state=_fingerprint(state, embedder_in(connection)),
-                            embedder=embedder_in(connection),
+                            state=_fingerprint(state, embedder),
+                            embedder=embedder,
                             chunks=chunks,
                             total_length=terms,
                             documents=self._documents_at(no, seq),
