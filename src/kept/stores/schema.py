@@ -146,6 +146,78 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX queries_by_tenant ON queries (tenant_no, no);
     """,
+    """
+    CREATE TABLE access_keys (
+        id TEXT PRIMARY KEY,
+        tenant TEXT,
+        principal TEXT NOT NULL,
+        role TEXT NOT NULL,
+        digest BLOB NOT NULL,
+        rate INTEGER,
+        created_at TEXT NOT NULL,
+        revoked_at TEXT
+    ) WITHOUT ROWID;
+    CREATE TABLE browser_sessions (
+        digest BLOB PRIMARY KEY,
+        key_id TEXT NOT NULL REFERENCES access_keys (id),
+        expires INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE tenant_policies (
+        tenant TEXT PRIMARY KEY, policy TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE jobs (
+        no INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        tenant TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        cancel INTEGER NOT NULL DEFAULT 0,
+        items TEXT NOT NULL,
+        done INTEGER NOT NULL DEFAULT 0,
+        counts TEXT NOT NULL DEFAULT '{}',
+        error TEXT,
+        created_at TEXT NOT NULL,
+        started_at TEXT,
+        ended_at TEXT
+    );
+    CREATE INDEX jobs_by_tenant ON jobs (tenant, no);
+    CREATE INDEX jobs_by_state ON jobs (state, no);
+    CREATE TABLE job_receipts (
+        job_no INTEGER NOT NULL REFERENCES jobs (no),
+        place INTEGER NOT NULL,
+        receipt TEXT NOT NULL,
+        PRIMARY KEY (job_no, place)
+    ) WITHOUT ROWID;
+    CREATE TABLE audit (
+        tenant TEXT NOT NULL,
+        no INTEGER NOT NULL,
+        at TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        role TEXT NOT NULL,
+        action TEXT NOT NULL,
+        outcome TEXT NOT NULL,
+        target TEXT,
+        question TEXT,
+        question_sha256 TEXT,
+        facts TEXT NOT NULL,
+        PRIMARY KEY (tenant, no)
+    ) WITHOUT ROWID;
+    CREATE TABLE idempotency (
+        tenant TEXT NOT NULL,
+        key_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        request TEXT NOT NULL,
+        run TEXT NOT NULL,
+        status INTEGER,
+        headers TEXT,
+        body BLOB,
+        at INTEGER NOT NULL,
+        PRIMARY KEY (tenant, key_id, key)
+    ) WITHOUT ROWID;
+    CREATE INDEX idempotency_by_age ON idempotency (at);
+    """,
 )
 
 VERSION = len(MIGRATIONS)

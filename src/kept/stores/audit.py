@@ -1,0 +1,137 @@
+"""The audit: a row for every answer, refusal and write, committed before the reply."""
+
+import json
+import threading
+from collections import deque
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from kept.stores.connection import Database
+from kept.stores.sql import Row, every
+from kept.stores.writing import as_json, now
+
+_COLUMNS = (
+    "no, at, principal, key_id, role, action, outcome, target, question,"
+    " question_sha256, facts"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRow:
+    """Who did what for whom, how it ended, and what it rested on.
+
+    *no* counts within the tenant, so that nobody learns how busy others are.
+    """
+
+    tenant: str
+    principal: str
+    key_id: str
+    role: str
+    action: str
+    outcome: str
+    target: str | None = None
+    question: str | None = None
+    question_sha256: str | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    no: int = 0
+    at: str = ""
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the row as JSON holds it."""
+        return {
+            "no": self.no,
+            "at": self.at,
+            "principal": self.principal,
+            "key_id": self.key_id,
+            "role": self.role,
+            "action": self.action,
+            "outcome": self.outcome,
+            "target": self.target,
+            "question": self.question,
+            "question_sha256": self.question_sha256,
+            **self.facts,
+        }
+
+
+class AuditLog:
+    """Writes rows in the order they come, many at once where many come at once."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kept-audit")
+        self._lock = threading.Lock()
+        self._pending: deque[tuple[AuditRow, str, Future[None]]] = deque()
+
+    def note(self, row: AuditRow) -> Future[None]:
+        """Take a row; what comes back is done when the row is on the disk."""
+        stored: Future[None] = Future()
+        with self._lock:
+            self._pending.append((row, now(), stored))
+        self._thread.submit(self._write)
+        return stored
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._thread.shutdown()
+
+    def _write(self) -> None:
+        with self._lock:
+            batch, self._pending = self._pending, deque()
+        if not batch:
+            return
+        try:
+            with self._database.writing() as connection:
+                connection.executemany(
+                    "INSERT INTO audit (tenant, no, at, principal, key_id, role,"
+                    " action, outcome, target, question, question_sha256, facts)"
+                    " SELECT ?1, COALESCE(MAX(no), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,"
+                    " ?9, ?10, ?11 FROM audit WHERE tenant = ?1",
+                    [_values(row, at) for row, at, _ in batch],
+                )
+        except Exception as error:  # noqa: BLE001 -- whoever waits has to hear of it
+            for _, _, stored in batch:
+                stored.set_exception(error)
+            return
+        for _, _, stored in batch:
+            stored.set_result(None)
+
+    def rows(
+        self, tenant: str, *, before: int | None, limit: int, action: str | None = None
+    ) -> list[AuditRow]:
+        """Return a tenant's rows, the newest first."""
+        with self._database.reading() as connection:
+            found = every(
+                connection,
+                f"SELECT {_COLUMNS} FROM audit WHERE tenant = ?1"  # noqa: S608 -- ours
+                " AND (?2 IS NULL OR no < ?2) AND (?4 IS NULL OR action = ?4)"
+                " ORDER BY no DESC LIMIT ?3",
+                (tenant, before, limit, action),
+            )
+        return [_row(tenant, row) for row in found]
+
+
+def _values(row: AuditRow, at: str) -> tuple[Any, ...]:
+    question = None if row.question is None else json.dumps(row.question)
+    return (
+        *(row.tenant, at, row.principal, row.key_id, row.role, row.action),
+        *(row.outcome, row.target, question, row.question_sha256, as_json(row.facts)),
+    )
+
+
+def _row(tenant: str, row: Row) -> AuditRow:
+    return AuditRow(
+        tenant=tenant,
+        no=row[0],
+        at=row[1],
+        principal=row[2],
+        key_id=row[3],
+        role=row[4],
+        action=row[5],
+        outcome=row[6],
+        target=row[7],
+        question=None if row[8] is None else json.loads(row[8]),
+        question_sha256=row[9],
+        facts=json.loads(row[10]),
+    )

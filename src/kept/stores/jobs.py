@@ -1,0 +1,259 @@
+"""Jobs: documents that were handed in and are on their way, across restarts."""
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import apsw
+
+from kept.errors import NotFoundError
+from kept.stores.connection import Database
+from kept.stores.sql import Row, every, first
+from kept.stores.writing import as_json, now
+
+State = Literal["queued", "running", "done", "failed", "cancelled"]
+ENDED = ("done", "failed", "cancelled")
+_COLUMNS = (
+    "no, id, tenant, principal, key_id, state, cancel, items, done, counts, error,"
+    " created_at, started_at, ended_at"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """Some sources on their way in, and how far they have come.
+
+    *items* say what was handed in; *done* counts receipts and *counts* counts them
+    by status. A source of rows gives a receipt for each row.
+    """
+
+    no: int
+    id: str
+    tenant: str
+    principal: str
+    key_id: str
+    state: State
+    cancel: bool
+    items: tuple[Mapping[str, Any], ...] = field(hash=False)
+    done: int
+    counts: Mapping[str, int] = field(hash=False)
+    error: str | None
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will happen."""
+        return self.state in ENDED
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the job as JSON holds it, without numbers that count others'."""
+        return {
+            "job_id": self.id,
+            "state": self.state,
+            "sources": len(self.items),
+            "done": self.done,
+            "counts": dict(self.counts),
+            "cancelling": self.cancel and not self.ended,
+            "error": self.error,
+            "principal": self.principal,
+            "created_at": self.created_at,
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+        }
+
+
+class Jobs:
+    """The jobs of one store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        tenant: str,
+        principal: str,
+        key_id: str,
+        items: Sequence[Mapping[str, Any]],
+        job_id: str | None = None,
+    ) -> Job:
+        """Take a job; once it is returned it will be done, restarts or not."""
+        job_id = job_id or new_id()
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT INTO jobs (id, tenant, principal, key_id, state, items,"
+                " created_at) VALUES (?,?,?,?,'queued',?,?)",
+                (job_id, tenant, principal, key_id, as_json(list(items)), now()),
+            )
+            return _named(connection, tenant, job_id)
+
+    def job(self, tenant: str, job_id: str) -> Job:
+        """Return one job of a tenant."""
+        with self._database.reading() as connection:
+            return _named(connection, tenant, job_id)
+
+    def page(self, tenant: str, *, before: int | None, limit: int) -> list[Job]:
+        """Return a tenant's jobs, the newest first."""
+        with self._database.reading() as connection:
+            rows = every(
+                connection,
+                f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ?1"  # noqa: S608 -- ours
+                " AND (?2 IS NULL OR no < ?2) ORDER BY no DESC LIMIT ?3",
+                (tenant, before, limit),
+            )
+        return [_job(row) for row in rows]
+
+    def receipts(self, job: Job, *, after: int, limit: int) -> list[dict[str, Any]]:
+        """Return receipts of a job in the order they came."""
+        with self._database.reading() as connection:
+            rows = every(
+                connection,
+                "SELECT receipt FROM job_receipts WHERE job_no = ? AND place > ?"
+                " ORDER BY place LIMIT ?",
+                (job.no, after, limit),
+            )
+        return [json.loads(row[0]) for row in rows]
+
+    def waiting(self, tenant: str) -> int:
+        """Return how many jobs of a tenant have not ended."""
+        with self._database.reading() as connection:
+            row = first(
+                connection,
+                "SELECT COUNT(*) FROM jobs WHERE tenant = ?"
+                " AND state IN ('queued', 'running')",
+                (tenant,),
+            )
+        return int(row[0]) if row else 0
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs there are in each state, of all tenants."""
+        with self._database.reading() as connection:
+            rows = every(connection, "SELECT state, COUNT(*) FROM jobs GROUP BY state")
+        return dict(rows)
+
+    def cancel(self, tenant: str, job_id: str) -> Job:
+        """Ask a job to stop; one that has not begun is over at once."""
+        with self._database.writing() as connection:
+            job = _named(connection, tenant, job_id)
+            if job.state == "queued" and not job.done:
+                _end(connection, job.no, "cancelled")
+            elif not job.ended:
+                connection.execute("UPDATE jobs SET cancel = 1 WHERE no = ?", (job.no,))
+            return _named(connection, tenant, job_id)
+
+    # -- for whoever does the work
+
+    def requeue(self) -> None:
+        """Put the jobs that a dead process was doing back into the queue."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "UPDATE jobs SET state = 'queued' WHERE state = 'running'"
+            )
+
+    def begin(self) -> Job | None:
+        """Return the next job, now running; tenants take turns.
+
+        The tenant whose last job began longest ago comes first.
+        """
+        with self._database.writing() as connection:
+            row = first(
+                connection,
+                "SELECT j.no FROM jobs j WHERE j.state = 'queued' ORDER BY"
+                " (SELECT COALESCE(MAX(o.started_at), '') FROM jobs o"
+                "  WHERE o.tenant = j.tenant), j.no LIMIT 1",
+            )
+            if row is None:
+                return None
+            connection.execute(
+                "UPDATE jobs SET state = 'running', started_at = ? WHERE no = ?",
+                (now(), row[0]),
+            )
+            return _numbered(connection, row[0])
+
+    def progress(self, job: Job, receipts: Sequence[Mapping[str, Any]]) -> Job:
+        """Note what became of the next sources of a job."""
+        with self._database.writing() as connection:
+            at = _numbered(connection, job.no)
+            connection.executemany(
+                "INSERT INTO job_receipts VALUES (?, ?, ?)",
+                [
+                    (job.no, place, as_json(receipt))
+                    for place, receipt in enumerate(receipts, start=at.done + 1)
+                ],
+            )
+            counts = Counter(at.counts) + Counter(str(r["status"]) for r in receipts)
+            connection.execute(
+                "UPDATE jobs SET done = ?, counts = ? WHERE no = ?",
+                (at.done + len(receipts), as_json(counts), job.no),
+            )
+            return _numbered(connection, job.no)
+
+    def end(self, job: Job, state: State, error: str | None = None) -> Job:
+        """Note how a job ended."""
+        with self._database.writing() as connection:
+            _end(connection, job.no, state, error)
+            return _numbered(connection, job.no)
+
+    def put_back(self, job: Job) -> None:
+        """Leave a job for the next start."""
+        with self._database.writing() as connection:
+            connection.execute(
+                "UPDATE jobs SET state = 'queued' WHERE no = ?", (job.no,)
+            )
+
+
+def new_id() -> str:
+    """Return a name for a job that nobody can guess."""
+    return secrets.token_hex(12)
+
+
+def _end(
+    connection: apsw.Connection, no: int, state: State, error: str | None = None
+) -> None:
+    connection.execute(
+        "UPDATE jobs SET state = ?, error = ?, ended_at = ? WHERE no = ?",
+        (state, error, now(), no),
+    )
+
+
+def _named(connection: apsw.Connection, tenant: str, job_id: str) -> Job:
+    row = first(
+        connection,
+        f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ? AND id = ?",  # noqa: S608 -- ours
+        (tenant, job_id),
+    )
+    if row is None:
+        raise NotFoundError("job", job_id, "the list of jobs has those that are")
+    return _job(row)
+
+
+def _numbered(connection: apsw.Connection, no: int) -> Job:
+    [row] = every(
+        connection,
+        f"SELECT {_COLUMNS} FROM jobs WHERE no = ?",  # noqa: S608 -- ours
+        (no,),
+    )
+    return _job(row)
+
+
+def _job(row: Row) -> Job:
+    return Job(
+        no=row[0],
+        id=row[1],
+        tenant=row[2],
+        principal=row[3],
+        key_id=row[4],
+        state=row[5],
+        cancel=bool(row[6]),
+        items=tuple(json.loads(row[7])),
+        done=row[8],
+        counts=json.loads(row[9]),
+        error=row[10],
+        created_at=row[11],
+        started_at=row[12],
+        ended_at=row[13],
+    )

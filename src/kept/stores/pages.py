@@ -1,0 +1,98 @@
+"""Pages of long lists: a few rows at a time, from where the last page ended."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from kept.receipts import LedgerRow, StoredDocument
+from kept.recorded import Recorded
+from kept.stores import reading
+from kept.stores.connection import Database
+from kept.stores.recording import named_queries
+from kept.stores.sql import every, first, only
+from kept.stores.writing import find
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """One tenant's lists, read from one store."""
+
+    database: Database
+    tenant: str
+
+    def documents(
+        self, after: tuple[int, str] | None, limit: int, *, all_versions: bool = False
+    ) -> list[tuple[tuple[int, str], StoredDocument]]:
+        """Return documents, oldest first, each with its place in the order."""
+        age, name = after or (-1, "")
+        with self.database.reading() as connection:
+            rows = every(
+                connection,
+                "SELECT no, age FROM documents WHERE tenant_no = ?1"
+                " AND (live OR ?2) AND (age, id) > (?3, ?4)"
+                " ORDER BY age, id LIMIT ?5",
+                (self._no(connection), all_versions, age, name, limit),
+            )
+            found = [(age, _stored(connection, no)) for no, age in rows]
+        return [((age, one.document.id), one) for age, one in found]
+
+    def document(self, document_id: str) -> StoredDocument:
+        """Return one document with what is known of its life."""
+        with self.database.reading() as connection:
+            no = find(connection, self._no(connection), document_id)
+            return _stored(connection, no)
+
+    def ledger(self, before: int | None, limit: int) -> list[LedgerRow]:
+        """Return lines of the ledger, the newest first."""
+        with self.database.reading() as connection:
+            rows = reading.ledger_rows(connection, self._no(connection), limit, before)
+        return rows[::-1]
+
+    def traces(self, before: int | None, limit: int) -> list[Recorded]:
+        """Return recorded queries, the newest first."""
+        with self.database.reading() as connection:
+            rows = every(
+                connection,
+                "SELECT no FROM queries WHERE tenant_no = ?1"
+                " AND (?2 IS NULL OR no < ?2) ORDER BY no DESC LIMIT ?3",
+                (self._no(connection), before, limit),
+            )
+        return named_queries(self.database, self.tenant, [row[0] for row in rows])
+
+    def generation(self) -> tuple[Any, ...]:
+        """Return what changes with every change of the tenant's knowledge."""
+        with self.database.reading() as connection:
+            row = first(
+                connection,
+                "SELECT t.seq, t.state,"
+                " (SELECT value FROM meta WHERE key = 'embedder'),"
+                " (SELECT value FROM meta WHERE key = 'epoch')"
+                " FROM tenants t WHERE t.name = ?",
+                (self.tenant,),
+            )
+        return row or ()
+
+    def _no(self, connection: apsw.Connection) -> int:
+        return reading.tenant_no(connection, self.tenant)
+
+
+def _stored(connection: apsw.Connection, no: int) -> StoredDocument:
+    row = only(
+        connection,
+        "SELECT d.live, d.language, length(d.text), d.chars_left_out,"
+        " d.superseded_by, d.created_at,"
+        " (SELECT COUNT(*) FROM aliases a WHERE a.document_no = d.no AND a.live)"
+        " FROM documents d WHERE d.no = ?",
+        (no,),
+    )
+    return StoredDocument(
+        document=reading.document_by_no(connection, no),
+        live=bool(row[0]),
+        language=row[1],
+        chars=row[2],
+        chars_left_out=row[3],
+        superseded_by=row[4],
+        created_at=row[5],
+        aliases=row[6],
+    )
