@@ -14,6 +14,9 @@ from pydantic_settings import BaseSettings
 import kept
 from kept.cli.app import app
 from kept.decisions import Reason, Refused, Verdict
+from kept.http.app import routes_only
+from kept.http.problems import CODES
+from kept.http.settings import ServiceSettings
 from kept.llm.settings import JudgeSettings, LLMSettings
 from kept.presets import PRESETS
 from kept.presets.configuration import range_of
@@ -21,6 +24,7 @@ from kept.settings import Settings
 from kept.stages import STAGES
 
 REFERENCE = Path(__file__).parent / "reference"
+Spec = dict[str, Any]
 NOTE = "<!-- Written by docs/generate.py; change the code instead. -->"
 
 
@@ -39,6 +43,7 @@ def settings_page() -> Iterator[str]:
         yield from _settings(f"Preset `{preset.name}`", preset.settings, preset.summary)
     yield from _settings("Language models", LLMSettings)
     yield from _settings("The judge", JudgeSettings)
+    yield from _settings("The service", ServiceSettings)
 
 
 def _settings(
@@ -163,12 +168,104 @@ def python_page() -> Iterator[str]:
         yield doc.partition("\n\n")[0] if not isinstance(thing, str) else f"`{thing}`"
 
 
+def http_page() -> Iterator[str]:
+    """Yield every route with its parameters, its body and its answer."""
+    yield "# HTTP"
+    yield NOTE
+    yield (
+        "Every route under `/v1` and `/retrieval` needs a key: "
+        "`Authorization: Bearer KEY`, `X-API-Key: KEY`, or the cookie of a session.\n"
+        "Errors have [one shape](error-codes.md).\n"
+        "`GET /openapi.json` has all of this for machines.\n"
+        "How to run it is told in [a guide](../how-to/run-the-service.md)."
+    )
+    schema = routes_only().openapi()
+    for tag in schema["tags"]:
+        yield f"## {tag['description']}"
+        for path, operations in schema["paths"].items():
+            for method, operation in operations.items():
+                if tag["name"] in operation["tags"]:
+                    yield from _route(schema, f"{method.upper()} {path}", operation)
+
+
+def _route(schema: Spec, name: str, operation: Spec) -> Iterator[str]:
+    yield f"### `{name}`"
+    yield inspect.cleandoc(operation["description"])
+    rows = [
+        (p["name"], f"{p['in']}, {_shape(p['schema'])}", p.get("description", ""))
+        for p in operation.get("parameters", [])
+    ]
+    body = operation.get("requestBody", {}).get("content", {})
+    for content in body.values():
+        rows += _members(schema, content["schema"])
+    if rows:
+        told = [f"| `{n}` | {_cell(kind)} | {_cell(text)} |" for n, kind, text in rows]
+        yield "\n".join(["| field | kind | meaning |", "|---|---|---|", *told])
+    answers = [
+        f"{status}: {_shape(content['schema'])}"
+        for status, response in operation["responses"].items()
+        if status.startswith("2")
+        for content in response.get("content", {}).values()
+        if "schema" in content
+    ]
+    if answers:
+        yield "Answers " + "; ".join(answers) + "."
+
+
+def _members(schema: Spec, reference: Spec) -> list[tuple[str, str, str]]:
+    named = reference.get("$ref", "").rpartition("/")[2]
+    shape = schema["components"]["schemas"].get(named, {})
+    needed = shape.get("required", ())
+    return [
+        (
+            name,
+            "body, " + _shape(member) + (", required" if name in needed else ""),
+            " ".join(member.get("description", "").split()),
+        )
+        for name, member in shape.get("properties", {}).items()
+    ]
+
+
+def _shape(member: Spec) -> str:
+    if "$ref" in member:
+        return f"`{member['$ref'].rpartition('/')[2]}`"
+    if "anyOf" in member:
+        return " or ".join(dict.fromkeys(_shape(one) for one in member["anyOf"]))
+    if member.get("type") == "array":
+        return f"list of {_shape(member.get('items', {}))}"
+    if "enum" in member:
+        return " or ".join(f"`{one}`" for one in member["enum"])
+    return str(member.get("const") or member.get("type", "anything"))
+
+
+def errors_page() -> Iterator[str]:
+    """Yield every code that a problem can have."""
+    yield "# Error codes"
+    yield NOTE
+    yield (
+        "Every error of the service is `application/problem+json` (RFC 9457) with the "
+        "members `type`, `title`, `status`, `detail`, `instance` and `code`; a request "
+        "that is not as documented has `errors` with the place and the fault of each "
+        "field.\n"
+        "`instance` names the request: the log of the service and the header "
+        "`X-Request-Id` have the same name."
+    )
+    rows = ["| code | status | meaning | what to do |", "|---|---|---|---|"]
+    rows += [
+        f"| `{name}` | {code.status} | {code.title} | {code.advice} |"
+        for name, code in CODES.items()
+    ]
+    yield "\n".join(rows)
+
+
 PAGES = {
     "settings.md": settings_page,
     "reasons.md": reasons_page,
     "stages.md": stages_page,
     "cli.md": cli_page,
     "python.md": python_page,
+    "http.md": http_page,
+    "error-codes.md": errors_page,
 }
 
 

@@ -24,7 +24,7 @@ LAYERS = (
     {"knowledge_base", "explain", "replay", "differences", "telling"},
     {"evaluating", "reference_store"},
     {"examples", "examples_few_shot"},
-    {"cli"},
+    {"cli", "http"},
 )
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(

@@ -11,6 +11,7 @@ from kept.cli import (
     manage,
     references,
     search,
+    serve,
     settings,
     upkeep,
 )
@@ -43,4 +44,5 @@ app.command()(evaluate.compare)
 app.command()(evaluate.sweep)
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
+app.command()(serve.serve)
 app.command()(demo.demo)

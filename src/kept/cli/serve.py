@@ -1,0 +1,51 @@
+"""Serving: kept serve."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from kept.cli import options
+from kept.cli.output import say
+
+
+def serve(
+    store: options.Store = None,
+    tenant: options.Tenant = None,
+    preset: options.PresetName = None,
+    embedder: options.Embedder = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1"),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65_535,
+            help="Port to listen on; 0 takes a free one.",
+            show_default="8750",
+        ),
+    ] = None,
+) -> None:
+    """Serve the knowledge bases of a store over HTTP, to all its tenants.
+
+    The first start makes an admin key and prints it once. Before there is a key,
+    only this machine is listened to. For example: kept serve --store ./kb
+    """
+    from kept.http.serving import serve as run  # noqa: PLC0415 -- brings fastapi
+    from kept.http.settings import service_settings  # noqa: PLC0415 -- as above
+
+    settings = options.settings_of(
+        store=store, tenant=tenant, preset=preset, embedder=embedder
+    )
+    given = {"host": host, "port": port}
+    limits = service_settings(**{n: v for n, v in given.items() if v is not None})
+    run(settings, limits, _tell)
+
+
+def _tell(line: str) -> None:
+    """Print a line at once, also into a pipe."""
+    say(line)
+    sys.stdout.flush()

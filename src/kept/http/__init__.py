@@ -1,0 +1,1 @@
+"""The HTTP service: the knowledge bases of many tenants behind one door."""

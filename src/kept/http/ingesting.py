@@ -1,0 +1,230 @@
+"""Ingestion jobs: sources are spooled, taken in one after the other, and told of."""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import structlog
+
+from kept.errors import InputError, KeptError, UnreadableSourceError
+from kept.ingest import Handed
+from kept.knowledge_base import KnowledgeBase
+from kept.receipts import Source
+from kept.render import receipt_json
+from kept.settings import Settings
+from kept.stores.jobs import Job, Jobs
+from kept.text.draft import Draft
+from kept.text.reading import FetchLimits, ReadOptions, read_bytes, read_url
+
+POLL_SECONDS = 0.5
+BLOCK = 1 << 20
+PRIVATE = 0o700
+
+logger = structlog.get_logger(__name__)
+
+
+class Spool:
+    """A folder that holds what was handed in until it is stored."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def save(self, job_id: str, name: str, data: BinaryIO) -> None:
+        """Write a source down, to the disk and not only towards it."""
+        folder = self._of(job_id)
+        folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
+        with (folder / name).open("wb") as file:
+            shutil.copyfileobj(data, file, BLOCK)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def read(self, job_id: str, name: str) -> bytes:
+        """Return a source as it was handed in."""
+        return (self._of(job_id) / name).read_bytes()
+
+    def drop(self, job_id: str) -> None:
+        """Forget the sources of a job."""
+        shutil.rmtree(self._of(job_id), ignore_errors=True)
+
+    def _of(self, job_id: str) -> Path:
+        return self._folder / job_id
+
+
+@dataclass
+class Runner:
+    """Does jobs, one at a time, in a thread of its own.
+
+    Only one process of a store does; the others wait for it to go away. *done* hears
+    the status of each receipt. A job that is interrupted goes on behind its last
+    receipt.
+    """
+
+    jobs: Jobs
+    base_of: Callable[[str], KnowledgeBase]
+    spool: Spool
+    lock: Path
+    done: Callable[[str], None]
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _work: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+    _bells: set[asyncio.Event] = field(default_factory=set)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin; *loop* is where those who follow jobs are woken."""
+        self._loop = loop
+        self._thread = threading.Thread(target=self._run, name="kept-jobs")
+        self._thread.start()
+
+    def nudge(self) -> None:
+        """Say that there is something to do."""
+        self._work.set()
+
+    def stop(self) -> None:
+        """Stop behind the source that is being stored."""
+        self._stopping.set()
+        self._work.set()
+        self._ring()
+
+    def join(self) -> None:
+        """Wait until nothing is done any more."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def bell(self) -> asyncio.Event:
+        """Return an event that is set whenever a job has moved."""
+        bell = asyncio.Event()
+        self._bells.add(bell)
+        return bell
+
+    def unplug(self, bell: asyncio.Event) -> None:
+        """Let go of a bell."""
+        self._bells.discard(bell)
+
+    def _ring(self) -> None:
+        def ring() -> None:
+            for bell in self._bells:
+                bell.set()
+
+        if self._loop is not None:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(ring)
+
+    def _run(self) -> None:
+        with self.lock.open("w") as held:
+            if not self._alone(held):
+                return
+            self.jobs.requeue()
+            while not self._stopping.is_set():
+                self._work.clear()
+                try:
+                    job = self.jobs.begin()
+                except KeptError as error:
+                    logger.warning("jobs_wait", why=str(error))
+                    job = None
+                if job is None:
+                    self._work.wait(POLL_SECONDS)
+                else:
+                    self._do(job)
+
+    def _alone(self, held: Any) -> bool:  # noqa: ANN401 -- an open file
+        """Wait until no other process does jobs; false if we are to stop first."""
+        while not self._stopping.is_set():
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._stopping.wait(POLL_SECONDS)
+            else:
+                return True
+        return False
+
+    def _do(self, job: Job) -> None:
+        try:
+            ended = self._taken_in(job)
+        except Exception as error:
+            logger.exception("job_failed", job=job.id)
+            told = str(error) if isinstance(error, InputError) else "see the log"
+            self.jobs.end(job, "failed", f"{type(error).__name__}: {told}")
+            ended = True
+        if ended:
+            self.spool.drop(job.id)
+        self._ring()
+
+    def _taken_in(self, job: Job) -> bool:
+        """Take the sources of a job in; false if it was put back."""
+        self._ring()
+        if job.cancel:
+            self.jobs.end(job, "cancelled")
+            return True
+        base = self.base_of(job.tenant)
+        handed = islice(handed_in(job, self.spool, base.settings), job.done, None)
+        for receipt in base.ingest(handed):
+            job = self.jobs.progress(job, [receipt_json(receipt)])
+            self.done(receipt.status)
+            self._ring()
+            if job.cancel:
+                self.jobs.end(job, "cancelled")
+                return True
+            if self._stopping.is_set():
+                self.jobs.put_back(job)
+                return False
+        self.jobs.end(job, "done")
+        return True
+
+
+def handed_in(job: Job, spool: Spool, settings: Settings) -> Iterator[Handed]:
+    """Yield every text of a job, in the order they were handed in."""
+    for item in job.items:
+        yield from _of_item(job.id, item, spool, settings)
+
+
+def _of_item(
+    job_id: str, item: Mapping[str, Any], spool: Spool, settings: Settings
+) -> Iterator[Handed]:
+    options = ReadOptions(fields=item["fields"])
+    if item["kind"] == "text":
+        text = spool.read(job_id, item["name"]).decode()
+        yield _ready(Draft(**{**item["fields"], "text": text}), item["uri"])
+        return
+    if item["kind"] == "url":
+        limits = FetchLimits(
+            allowed_hosts=frozenset(settings.url_hosts),
+            max_bytes=settings.url_max_bytes,
+            timeout_seconds=settings.url_timeout_seconds,
+        )
+        drafts = read_url(item["uri"], limits=limits, options=options)
+    else:
+        drafts = read_bytes(
+            spool.read(job_id, item["name"]),
+            item["file"],
+            options=options,
+            source_uri=item["uri"],
+            content_type=item["content_type"],
+        )
+    try:
+        for draft in drafts:
+            if isinstance(draft, Draft):
+                yield _ready(draft, item["uri"])
+            else:
+                yield _failed(item["uri"], draft)
+    except UnreadableSourceError as error:
+        yield _failed(item["uri"], error)
+
+
+def _ready(draft: Draft, uri: str) -> Handed:
+    raw = hashlib.sha256(repr(draft).encode("utf-8", "surrogatepass")).hexdigest()
+    source = Source(uri=draft.source_uri or uri, raw_sha256=raw)
+    return Handed(source=source, read=lambda: draft)
+
+
+def _failed(uri: str, error: KeptError) -> Handed:
+    return Handed(source=Source(uri=uri, raw_sha256=""), read=lambda: error)

@@ -1,0 +1,57 @@
+"""Reranking texts that are in no knowledge base, as if they were in this one."""
+
+import numpy as np
+
+from kept.embedders import checked
+from kept.knowledge_base import KnowledgeBase
+from kept.model import Candidate, Chunk, Document
+from kept.retrieve import Request
+from kept.signals import PLACES, measured
+from kept.stores.terms import frequencies, packed
+from kept.text.tokens import analyse, detect_language
+
+
+def reranked(
+    base: KnowledgeBase, question: str, texts: list[str]
+) -> list[tuple[int, float]]:
+    """Return the place and the score of each text, the best first.
+
+    Texts are measured with the words' weights of the knowledge base; the configured
+    reranker scores them, or calibrated relevance where there is none.
+    """
+    candidates = base.calibration(_candidates(base, question, texts))
+    reranker = base.parts.reranker
+    query = Request(question=question, tenant=base.tenant).query()
+    scores = (
+        [c.signals["relevance"] for c in candidates]
+        if reranker is None
+        else reranker.scores(query, candidates)
+    )
+    rows = [(place, round(float(score), PLACES)) for place, score in enumerate(scores)]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
+
+
+def _candidates(
+    base: KnowledgeBase, question: str, texts: list[str]
+) -> tuple[Candidate, ...]:
+    words = [analyse(text, detect_language(text)) for text in texts]
+    with base.store.shelf(base.tenant) as shelf:
+        terms = shelf.weigh(question)
+    every = [question, *texts]
+    vectors = checked(base.embedder.embed(every), every, base.embedder.id)
+    doubles = vectors.astype(np.float64)
+    cosines = np.round(doubles[1:] @ doubles[0], PLACES)
+    lengths = np.array([len(own) for own in words], dtype=np.float64)
+    held = frequencies([packed(own) for own in words], terms.keys)
+    columns = measured(terms, cosines, held, lengths)
+    return tuple(
+        Candidate(
+            chunk=Chunk(
+                id=f"text:{place:06d}", document_id="text", ord=place, text=text
+            ),
+            document=Document(id="text"),
+            score=float(cosines[place]),
+            signals={name: float(values[place]) for name, values in columns.items()},
+        )
+        for place, text in enumerate(texts)
+    )

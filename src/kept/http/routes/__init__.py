@@ -1,0 +1,23 @@
+"""Routes: parse, one call, render; one module per noun."""
+
+from kept.http.routes import (
+    administration,
+    asking,
+    compatible,
+    documents,
+    jobs,
+    ledger,
+    operation,
+    records,
+)
+
+ROUTERS = (
+    asking.router,
+    documents.router,
+    jobs.router,
+    ledger.router,
+    records.router,
+    administration.router,
+    compatible.router,
+    operation.router,
+)

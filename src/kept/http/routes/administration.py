@@ -1,0 +1,269 @@
+"""Administration: sessions, keys, tenants and settings."""
+
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from kept.differences import diff_configurations
+from kept.errors import NotFoundError, SettingsError
+from kept.http import shapes
+from kept.http.callers import SECURED, Admin, Caller, Reader, service_of
+from kept.http.problems import Problem
+from kept.http.replying import IdempotencyKey, once, replied, shown
+from kept.http.schemas import KeyIn, PreviewIn, SettingsIn, SignIn
+from kept.http.sessions import COOKIE
+from kept.knowledge_base import KnowledgeBase
+from kept.presets import preset as preset_named
+from kept.presets.overrides import overridden
+from kept.presets.overrides import shown as shown_settings
+from kept.presets.plan import Configured
+from kept.recorded import request_of
+from kept.retrieve import Request as Asked
+from kept.stores.access import Key
+from kept.telling import difference_json
+
+HOUR = 3600
+
+router = APIRouter(prefix="/v1", tags=["administration"])
+
+
+@router.post("/session", response_model=shapes.Session)
+async def sign_in(given: SignIn, request: Request) -> Response:
+    """Begin a browser session with a key; the cookie is signed and not readable."""
+    service = service_of(request)
+    key = service.access.check(given.key)
+    if key is None:
+        raise Problem("unauthenticated", "the key is unknown or revoked")
+    service.rates.take(key.id, key.rate)
+    seconds = int(service.limits.session_hours * HOUR)
+    at = int(service.clocks.wall())
+    caller = Caller(service, key, key.tenant or service.settings.tenant)
+
+    def begin() -> str:
+        token = service.access.begin_session(key.id, at + seconds, at)
+        caller.note("session.begin", "done")
+        return token
+
+    token = await service.workers(begin)
+    expires = datetime.fromtimestamp(at + seconds, UTC).isoformat(timespec="seconds")
+    told = session_json(key, service.signer.csrf(token))
+    response = replied({**told, "expires_at": expires})
+    response.set_cookie(
+        COOKIE,
+        service.signer.cookie(token),
+        max_age=seconds,
+        httponly=True,
+        samesite="strict",
+        secure=service.limits.secure_cookies or request.url.scheme == "https",
+    )
+    return response
+
+
+def session_json(key: Key, csrf: str | None) -> dict[str, Any]:
+    """Return who is signed in; a browser gets its CSRF token with it."""
+    return {
+        "principal": key.principal,
+        "role": str(key.role),
+        "tenant": key.tenant,
+        "csrf_token": csrf,
+    }
+
+
+@router.get("/session", response_model=shapes.Session, dependencies=SECURED)
+async def read_session(caller: Reader, request: Request) -> Response:
+    """Tell who asks."""
+    return replied(session_json(caller.key, request.state.csrf))
+
+
+@router.delete("/session", status_code=204, dependencies=SECURED)
+async def sign_out(caller: Reader, request: Request) -> Response:
+    """End the browser session; with a key alone there is none to end."""
+    service = caller.service
+    token = service.signer.opened(request.cookies.get(COOKIE, ""))
+
+    def end() -> None:
+        if token is not None and request.state.csrf is not None:
+            service.access.end_session(token)
+            caller.note("session.end", "done")
+
+    await service.workers(end)
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+@router.get("/keys", response_model=shapes.Keys, dependencies=SECURED)
+async def list_keys(caller: Admin, request: Request) -> Response:
+    """List keys, without the keys themselves; whoever has all tenants sees all."""
+    keys = await caller.service.workers(
+        lambda: caller.service.access.keys(caller.key.tenant)
+    )
+    return shown(request, {"keys": [key_json(key) for key in keys]})
+
+
+def key_json(key: Key) -> dict[str, Any]:
+    """Return a key without the key itself."""
+    return {
+        "key_id": key.id,
+        "principal": key.principal,
+        "role": str(key.role),
+        "tenant": key.tenant,
+        "rate_per_minute": key.rate,
+        "created_at": key.created_at,
+        "revoked_at": key.revoked_at,
+    }
+
+
+@router.post(
+    "/keys", status_code=201, response_model=shapes.NewKey, dependencies=SECURED
+)
+async def create_key(given: KeyIn, caller: Admin) -> Response:
+    """Make a key; it is shown this once and never again."""
+    operator = caller.key.tenant is None
+    if not operator and (
+        given.every_tenant or given.tenant not in (None, caller.tenant)
+    ):
+        raise Problem("forbidden", "the key administers its own tenant only")
+    tenant = None if given.every_tenant else given.tenant or caller.tenant
+
+    def create() -> tuple[Key, str]:
+        key, token = caller.service.access.create(
+            given.principal, given.role, tenant, rate=given.rate_per_minute
+        )
+        facts = {"principal": key.principal, "role": str(key.role), "tenant": tenant}
+        caller.note("key.create", "done", target=key.id, facts={"made": facts})
+        return key, token
+
+    key, token = await caller.service.workers(create)
+    return replied({**key_json(key), "key": token}, 201)
+
+
+@router.delete("/keys/{key_id}", response_model=shapes.Key, dependencies=SECURED)
+async def revoke_key(key_id: str, caller: Admin) -> Response:
+    """Let a key open nothing any more; it stays in the list."""
+
+    def revoke() -> Key:
+        access = caller.service.access
+        known = access.key(key_id)
+        if known is None or caller.key.tenant not in (None, known.tenant):
+            raise NotFoundError("key", key_id, "the list of keys has those that are")
+        if known.id == caller.key.id:
+            raise Problem("invalid_input", "a key cannot revoke itself; use another")
+        key = access.revoke(key_id)
+        caller.note("key.revoke", "done", target=key_id)
+        return key
+
+    return replied(key_json(await caller.service.workers(revoke)))
+
+
+@router.get("/tenants", response_model=shapes.Tenants, dependencies=SECURED)
+async def list_tenants(caller: Admin, request: Request) -> Response:
+    """Name all tenants, to whoever administers all of them."""
+    if caller.key.tenant is not None:
+        raise Problem("forbidden", "the key administers its own tenant only")
+    names = await caller.service.workers(caller.service.base.store.tenants)
+    return shown(request, {"tenants": names})
+
+
+@router.get("/settings", response_model=shapes.SettingsShown, dependencies=SECURED)
+async def read_settings(
+    caller: Reader, request: Request, preset: str | None = None
+) -> Response:
+    """Show every setting of the preset, its value and where it comes from."""
+    data = await caller.service.workers(lambda: settings_json(caller, preset))
+    return shown(request, data)
+
+
+def settings_json(caller: Caller, preset: str | None) -> dict[str, Any]:
+    """Return the settings of a tenant's preset, and its policy."""
+    base = caller.base(preset)
+    overrides = base.overrides()
+    chosen = preset_named(base.settings.preset)
+    rows = shown_settings(chosen.configure(overrides), overrides)
+    return {
+        "tenant": caller.tenant,
+        "preset": chosen.name,
+        "summary": chosen.summary,
+        "embedder": base.embedder.id,
+        "preset_settings": [asdict(row) for row in rows],
+        "policy": asdict(caller.service.access.policy(caller.tenant)),
+    }
+
+
+@router.patch("/settings", response_model=shapes.SettingsShown, dependencies=SECURED)
+async def change_settings(
+    given: SettingsIn, caller: Admin, request: Request, key: IdempotencyKey = None
+) -> Response:
+    """Give the tenant settings of its own, or take them back; they count at once."""
+
+    def change() -> dict[str, Any]:
+        access = caller.service.access
+        try:
+            if given.set or given.unset:
+                caller.base(given.preset).override(given.set, given.unset)
+        except SettingsError as error:
+            raise Problem("invalid_setting", str(error)) from error
+        policy = given.policy.model_dump(exclude_none=True)
+        if policy:
+            access.set_policy(
+                caller.tenant, replace(access.policy(caller.tenant), **policy)
+            )
+        facts = {"set": given.set, "unset": given.unset, "policy": policy}
+        caller.note("settings.change", "done", target=given.preset, facts=facts)
+        return settings_json(caller, given.preset)
+
+    async def work() -> Response:
+        return replied(await caller.service.workers(change))
+
+    return await once(request, caller, key, await request.body(), work)
+
+
+@router.post("/settings/preview", response_model=shapes.Preview, dependencies=SECURED)
+async def preview_settings(given: PreviewIn, caller: Admin) -> Response:
+    """Show which citations would come and go with other settings; nothing is saved.
+
+    Asked are the given questions, or else the latest recorded ones whose text the
+    tenant lets be kept.
+    """
+    longest = caller.service.limits.max_question_chars
+    if any(len(question) > longest for question in given.questions):
+        raise Problem("invalid_input", f"a question has more than {longest} characters")
+
+    def compared() -> dict[str, Any]:
+        base = caller.base(given.preset)
+        now = base.configured()
+        told = list(
+            diff_configurations(
+                base, now, _changed(base, now, given.set), _questions(base, given)
+            )
+        )
+        return {
+            "questions": len(told),
+            "different": sum(not one.same for one in told),
+            "differences": [difference_json(one) for one in told],
+        }
+
+    return replied(await caller.service.workers(compared))
+
+
+def _changed(
+    base: KnowledgeBase, now: Configured, values: dict[str, Any]
+) -> Configured:
+    try:
+        own = overridden(now.preset, base.overrides(), values)
+        return Configured(now.preset, now.preset.configure(own))
+    except SettingsError as error:
+        raise Problem("invalid_setting", str(error)) from error
+
+
+def _questions(base: KnowledgeBase, given: PreviewIn) -> list[Asked]:
+    if given.questions:
+        return [Asked(question=one, tenant=base.tenant) for one in given.questions]
+    return [
+        request_of(base.tenant, query.question, query.request)
+        for query in base.last_queries(given.last)
+        if query.question is not None
+    ]

@@ -1,0 +1,254 @@
+"""Documents: handed in as jobs, listed, read and deleted."""
+
+import hashlib
+import io
+from typing import Annotated, Any, BinaryIO
+
+from fastapi import APIRouter, File, Form, Query, Request, UploadFile
+from fastapi.concurrency import run_in_threadpool
+from pydantic import ValidationError
+from starlette.responses import Response
+
+from kept.http import shapes
+from kept.http.callers import SECURED, Reader, Writer
+from kept.http.handing import HandedIn, handed_over, job_response
+from kept.http.problems import Problem
+from kept.http.replying import (
+    Cursor,
+    IdempotencyKey,
+    Limit,
+    once,
+    page,
+    place_of,
+    replied,
+    shown,
+)
+from kept.http.schemas import DocumentFields, DocumentIn, DocumentsIn
+from kept.model import Chunk
+from kept.render import document_json, receipt_json
+from kept.text.draft import Draft
+
+MOST_FILES = 1_000
+LONGEST_NAME = 500
+BLOCK = 1 << 20
+
+Wait = Annotated[
+    float,
+    Query(ge=0.0, le=60.0, description="Seconds to wait for the job to end."),
+]
+
+router = APIRouter(prefix="/v1", tags=["documents"], dependencies=SECURED)
+
+
+@router.post(
+    "/documents",
+    status_code=202,
+    response_model=shapes.JobWithReceipts,
+    responses={200: {"model": shapes.JobWithReceipts, "description": "It has ended"}},
+)
+async def create_documents(
+    given: DocumentsIn,
+    caller: Writer,
+    request: Request,
+    wait: Wait = 0.0,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Take in documents as texts or URLs; the answer is a job.
+
+    What was acknowledged is stored, also if the service stops before it is done.
+    """
+    sources = [_source(place, one) for place, one in enumerate(given.documents)]
+
+    async def work() -> Response:
+        job = await handed_over(caller, sources)
+        return await job_response(caller, job, wait)
+
+    return await once(request, caller, key, await request.body(), work)
+
+
+@router.post(
+    "/documents/files",
+    status_code=202,
+    response_model=shapes.JobWithReceipts,
+    responses={200: {"model": shapes.JobWithReceipts, "description": "It has ended"}},
+)
+async def upload_documents(  # noqa: PLR0913 -- as many as a form has
+    caller: Writer,
+    request: Request,
+    files: Annotated[
+        list[UploadFile], File(min_length=1, description="Files of any known format.")
+    ],
+    fields: Annotated[
+        str | None,
+        Form(description="What is declared of all of them: JSON, as for a text."),
+    ] = None,
+    wait: Wait = 0.0,
+    key: IdempotencyKey = None,
+) -> Response:
+    """Take in files; the answer is a job.
+
+    A file is named `upload:` and its file name, unless `fields` name it: a later
+    file of the same name takes its place.
+    """
+    if len(files) > MOST_FILES:
+        raise Problem("invalid_input", f"at most {MOST_FILES} files are taken at once")
+    declared = _declared(fields)
+    digest = await run_in_threadpool(_digest, [one.file for one in files])
+    sources = [_upload(place, one, declared) for place, one in enumerate(files)]
+
+    async def work() -> Response:
+        job = await handed_over(caller, sources)
+        return await job_response(caller, job, wait)
+
+    told = f"{fields}\n{[one.filename for one in files]}\n{digest}".encode()
+    return await once(request, caller, key, told, work)
+
+
+def _source(place: int, given: DocumentIn) -> HandedIn:
+    declared = given.declared()
+    if given.url is not None:
+        item = {"kind": "url", "uri": given.url, "fields": declared}
+        return HandedIn(item)
+    data = (given.text or "").encode()
+    Draft(**{**declared, "text": given.text or ""})
+    uri = given.source_uri or f"text:{hashlib.sha256(data).hexdigest()[:16]}"
+    item = {"kind": "text", "name": str(place), "uri": uri, "fields": declared}
+    return HandedIn(item, io.BytesIO(data))
+
+
+def _upload(place: int, file: UploadFile, declared: dict[str, Any]) -> HandedIn:
+    name = (file.filename or f"file-{place + 1}")[-LONGEST_NAME:]
+    name = name.encode("utf-8", "replace").decode()
+    item = {
+        "kind": "file",
+        "name": str(place),
+        "file": name,
+        "uri": declared.get("source_uri") or f"upload:{name}",
+        "content_type": _content_type(file),
+        "fields": declared,
+    }
+    return HandedIn(item, file.file)
+
+
+def _content_type(file: UploadFile) -> str:
+    """Return what the client says of a file, where that says something."""
+    stated = file.content_type or ""
+    return "" if stated.startswith("application/octet-stream") else stated
+
+
+def _declared(fields: str | None) -> dict[str, Any]:
+    if not fields:
+        return {}
+    try:
+        given = DocumentFields.model_validate_json(fields)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, ("fields", *fault["loc"])))
+        raise Problem("invalid_input", f"{where}: {fault['msg']}") from None
+    declared = given.declared()
+    Draft(**{**declared, "text": "checked"})
+    return declared
+
+
+def _digest(files: list[BinaryIO]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        own = hashlib.sha256()
+        while block := file.read(BLOCK):
+            own.update(block)
+        digest.update(own.digest())
+        file.seek(0)
+    return digest.hexdigest()
+
+
+@router.get("/documents", response_model=shapes.Documents)
+async def list_documents(
+    caller: Reader,
+    request: Request,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    *,
+    all_versions: Annotated[
+        bool, Query(description="Also those that a later version replaced.")
+    ] = False,
+) -> Response:
+    """List documents, the oldest first."""
+    after = place_of(cursor, int, str)
+    rows = await caller.service.workers(
+        lambda: caller.pages.documents(after, limit + 1, all_versions=all_versions)
+    )
+    return shown(
+        request,
+        page(rows, limit, lambda r: document_json(r[1]), lambda r: r[0], "documents"),
+    )
+
+
+@router.get("/documents/{document_id}", response_model=shapes.WholeDocument)
+async def read_document(document_id: str, caller: Reader, request: Request) -> Response:
+    """Read a document with its text."""
+
+    def read() -> dict[str, Any]:
+        stored = caller.pages.document(document_id)
+        _, text = caller.service.base.store.document(caller.tenant, document_id)
+        return {**document_json(stored), "text": text}
+
+    return shown(request, await caller.service.workers(read))
+
+
+@router.get("/documents/{document_id}/chunks", response_model=shapes.Chunks)
+async def list_chunks(
+    document_id: str,
+    caller: Reader,
+    request: Request,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Response:
+    """List the chunks of a document in order."""
+    after = place_of(cursor, int)
+    store = caller.service.base.store
+    chunks = await caller.service.workers(
+        lambda: store.chunks(caller.tenant, document_id)
+    )
+    rest = chunks if after is None else [c for c in chunks if c.ord > after]
+    return shown(request, page(rest, limit, chunk_json, lambda c: c.ord, "chunks"))
+
+
+def chunk_json(chunk: Chunk) -> dict[str, Any]:
+    """Return a chunk as it is stored."""
+    return {
+        "chunk_id": chunk.id,
+        "ord": chunk.ord,
+        "text": chunk.text,
+        "token_len": chunk.token_len,
+        "tags": list(chunk.tags),
+        "role": chunk.role,
+        "excerpt": chunk.excerpt,
+        "confidence": chunk.confidence,
+        "labels": dict(chunk.labels),
+        "metadata": dict(chunk.metadata),
+    }
+
+
+@router.delete("/documents/{document_id}", response_model=shapes.Receipt)
+async def delete_document(
+    document_id: str,
+    caller: Writer,
+    request: Request,
+    key: IdempotencyKey = None,
+    *,
+    with_aliases: Annotated[
+        bool, Query(description="Also the texts that it stands for.")
+    ] = False,
+) -> Response:
+    """Delete a document for good."""
+
+    def delete() -> dict[str, Any]:
+        base = caller.base()
+        receipt = receipt_json(base.delete(document_id, with_aliases=with_aliases))
+        caller.note("document.delete", "done", target=document_id)
+        return receipt
+
+    async def work() -> Response:
+        return replied(await caller.service.workers(delete))
+
+    return await once(request, caller, key, b"", work)

@@ -1,0 +1,155 @@
+"""Records: traces of queries, the audit, and evaluation runs."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from kept.errors import KeptError, NotFoundError
+from kept.evaluation.runs import EvaluationRun, load_run
+from kept.http import shapes
+from kept.http.callers import SECURED, Admin, Caller, Reader
+from kept.http.problems import Problem
+from kept.http.replying import Cursor, Limit, page, place_of, replied, shown
+from kept.recorded import Recorded, request_of
+from kept.render import found_json
+from kept.replay import replay
+from kept.stores.audit import AuditRow
+from kept.telling import replayed_json
+
+MOST_RUNS = 500
+LARGEST_NO = 2**62
+
+router = APIRouter(prefix="/v1", tags=["records"], dependencies=SECURED)
+
+
+@router.get("/traces", response_model=shapes.Traces)
+async def list_traces(
+    caller: Reader, request: Request, limit: Limit = 50, cursor: Cursor = None
+) -> Response:
+    """List recorded queries, the newest first."""
+    before = place_of(cursor, int)
+
+    def read() -> list[Recorded]:
+        caller.base().last_queries(1)
+        return caller.pages.traces(before, limit + 1)
+
+    rows = await caller.service.workers(read)
+    return shown(request, page(rows, limit, trace_json, lambda r: r.no, "traces"))
+
+
+def trace_json(query: Recorded) -> dict[str, Any]:
+    """Return what is kept of a query."""
+    return asdict(query)
+
+
+@router.get("/traces/{no}", response_model=shapes.Trace)
+async def read_trace(no: int, caller: Reader, request: Request) -> Response:
+    """Read what is kept of one query."""
+    query = await caller.service.workers(lambda: _recorded(caller, no))
+    return shown(request, trace_json(query))
+
+
+@router.post("/traces/{no}/replay", response_model=shapes.Replayed)
+async def replay_trace(no: int, caller: Reader) -> Response:
+    """Run a recorded query again, compare the answers, and show the one of today."""
+
+    def again() -> dict[str, Any]:
+        query = _recorded(caller, no)
+        base = caller.base(query.preset)
+        [told] = replay(base, [query])
+        found = None
+        if query.question is not None:
+            request = request_of(caller.tenant, query.question, query.request)
+            found = found_json(base.retriever(base.plan(request))(request))
+        caller.note("replay", told.outcome, target=str(no))
+        return {**replayed_json(told), "found": found}
+
+    return replied(await caller.service.workers(again))
+
+
+def _recorded(caller: Caller, no: int) -> Recorded:
+    if not 0 <= no < LARGEST_NO:
+        kind, advice = "recorded query", "the traces list those that are"
+        raise NotFoundError(kind, str(no), advice)
+    [query] = caller.base().recorded_queries([no])
+    return query
+
+
+@router.get("/audit", response_model=shapes.Audit)
+async def list_audit(
+    caller: Admin,
+    request: Request,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    action: Annotated[
+        str | None, Query(max_length=100, description="Only rows of this action.")
+    ] = None,
+) -> Response:
+    """List who did what, the newest first."""
+    before = place_of(cursor, int)
+    log = caller.service.audit
+    rows = await caller.service.workers(
+        lambda: log.rows(caller.tenant, before=before, limit=limit + 1, action=action)
+    )
+    return shown(request, page(rows, limit, AuditRow.as_data, lambda r: r.no, "audit"))
+
+
+@router.get("/evaluation/runs", response_model=shapes.Runs)
+async def list_runs(caller: Admin, request: Request) -> Response:
+    """List the evaluation runs of the service's folder, to whoever has all tenants."""
+    folder = _folder(caller)
+
+    def read() -> list[dict[str, Any]]:
+        files = sorted(folder.rglob("*.jsonl"))[:MOST_RUNS] if folder.is_dir() else []
+        return [_run_json(folder, file) for file in files]
+
+    return shown(request, {"runs": await caller.service.workers(read)})
+
+
+@router.get("/evaluation/runs/{name:path}", response_model=shapes.Run)
+async def read_run(name: str, caller: Admin, request: Request) -> Response:
+    """Read an evaluation run, question by question."""
+    folder = _folder(caller)
+
+    def read() -> dict[str, Any]:
+        known = {
+            file.relative_to(folder).as_posix(): file
+            for file in folder.rglob("*.jsonl")
+        }
+        if name not in known:
+            raise NotFoundError("run", name, "the list of runs has those that are")
+        run = load_run(known[name])
+        return {**_told(name, run), "records": [asdict(one) for one in run.records]}
+
+    return shown(request, await caller.service.workers(read))
+
+
+def _folder(caller: Caller) -> Path:
+    if caller.key.tenant is not None:
+        raise Problem("forbidden", "runs are for those who administer all tenants")
+    if caller.service.limits.runs is None:
+        raise Problem("not_found", "no folder of runs is set; see KEPT_SERVE_RUNS")
+    return Path(caller.service.limits.runs).expanduser()
+
+
+def _run_json(folder: Path, file: Path) -> dict[str, Any]:
+    name = file.relative_to(folder).as_posix()
+    try:
+        return _told(name, load_run(file))
+    except KeptError as error:
+        told = str(error).replace(str(file), name)
+        return {"name": name, "complete": False, "error": told}
+
+
+def _told(name: str, run: EvaluationRun) -> dict[str, Any]:
+    return {
+        "name": name,
+        "complete": run.complete,
+        "header": asdict(run.header),
+        "questions": len(run.records),
+        "means": run.means,
+        "funnel": [asdict(one) for one in run.funnel],
+    }

@@ -1,0 +1,154 @@
+"""Searching for a caller: within limits, through the cache, into the audit."""
+
+import asyncio
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Any
+
+from kept.asking import Asked
+from kept.counters import counters
+from kept.errors import KeptError
+from kept.fencing import neutral
+from kept.http.cache import normalised
+from kept.http.callers import Caller
+from kept.http.problems import Problem, code_of
+from kept.http.schemas import SearchIn
+from kept.knowledge_base import KnowledgeBase
+from kept.recorded import request_json
+from kept.retrieve import Found, Request
+from kept.stores.writing import as_json
+
+ANSWERED = "answered"
+
+
+def within_limits(caller: Caller, asked: SearchIn) -> Request:
+    """Return the request that was sent, or say which limit it breaks."""
+    limits = caller.service.limits
+    if len(asked.question) > limits.max_question_chars:
+        msg = (
+            f"the question has {len(asked.question)} characters, at most "
+            f"{limits.max_question_chars} are taken; ask something shorter"
+        )
+        raise Problem("invalid_input", msg)
+    if not asked.question.strip():
+        raise Problem("invalid_input", "the question is empty; ask something")
+    if asked.k is not None and asked.k > limits.max_k:
+        msg = f"k is {asked.k}, at most {limits.max_k} come back; ask for fewer"
+        raise Problem("invalid_input", msg)
+    return asked.request(caller.tenant)
+
+
+async def searched(caller: Caller, asked: SearchIn, action: str) -> tuple[Found, bool]:
+    """Return what is found, and whether it was still known.
+
+    The caller was let in before the cache is read, and the row of the audit is on
+    the disk before the answer leaves.
+    """
+    request = within_limits(caller, asked)
+    base = await caller.service.workers(lambda: caller.base(asked.preset))
+    found, known = await caller.service.workers(
+        lambda: _through_cache(caller, base, request, action)
+    )
+    metrics = caller.service.metrics
+    metrics.cache.labels("hit" if known else "miss").inc()
+    if not known:
+        metrics.answered(action, found)
+    row = caller.row(
+        action,
+        found.refused.reason if found.refused else ANSWERED,
+        **question_kept(caller, request.question),
+        facts=facts(found, base.settings.preset) | {"cached": known},
+    )
+    await asyncio.wrap_future(caller.service.audit.note(row))
+    return found, known
+
+
+def _through_cache(
+    caller: Caller, base: KnowledgeBase, request: Request, action: str
+) -> tuple[Found, bool]:
+    key = (
+        *(caller.tenant, caller.key.id, normalised(request.question)),
+        as_json(request_json(request)),
+        base.settings.preset,
+        base.retriever(base.plan(request)).configuration,
+        caller.pages.generation(),
+    )
+    known = caller.service.found.get(key)
+    if known is not None:
+        return replace(known, request=request), True
+    with failures_noted(caller, action, request.question):
+        found = base.answer(request)
+    caller.service.found.put(key, found)
+    return found, False
+
+
+@contextmanager
+def failures_noted(caller: Caller, action: str, question: str) -> Iterator[None]:
+    """Leave a row of a question that cannot be answered."""
+    try:
+        yield
+    except KeptError as error:
+        caller.note(
+            action,
+            "failed",
+            **question_kept(caller, question),
+            facts={"code": code_of(error)},
+        )
+        raise
+
+
+def question_kept(caller: Caller, question: str) -> dict[str, str | None]:
+    """Return what may be kept of a question: its digest, its text if allowed."""
+    policy = caller.service.access.policy(caller.tenant)
+    text = neutral(question, personal=True).text if policy.redact_personal else question
+    digest = hashlib.sha256(question.encode("utf-8", "surrogatepass")).hexdigest()
+    return {
+        "question": text if policy.keep_questions else None,
+        "question_sha256": digest,
+    }
+
+
+def facts(found: Found, preset: str) -> dict[str, Any]:
+    """Return what an answer rests on, as the audit keeps it."""
+    selection = found.selection
+    pool = (*selection.candidates, *selection.dropped)
+    counted = counters(selection, found.refused)
+
+    def most(signal: str) -> float | None:
+        return max(
+            (c.signals[signal] for c in pool if signal in c.signals), default=None
+        )
+
+    return {
+        "preset": preset,
+        **asdict(found.fingerprints),
+        "vectorMax": most("cosine"),
+        "keywordMax": most("bm25"),
+        "combinedTop": most("fused"),
+        "relevanceTop": most("relevance"),
+        "rerankMs": found.timings.get("rerank"),
+        "usedRerank": bool(counted["reranked"]),
+        "filteredByFloor": bool(counted["filtered_by_floor"]),
+        "counts": {
+            "recalled": selection.recalled,
+            "added": selection.added,
+            "selected": len(selection.candidates),
+            "dropped": len(selection.dropped),
+            **counted,
+        },
+    }
+
+
+def facts_of_answer(asked: Asked, preset: str) -> dict[str, Any]:
+    """Return what an answer in words rests on."""
+    answer = asked.answer
+    return {
+        **facts(asked.found, preset),
+        "kind": answer.kind,
+        "supported": answer.supported,
+        "faithfulness": answer.faithfulness,
+        "citations": sum(1 for one in answer.citations if one.cited),
+        "model": answer.record.model if answer.record else None,
+    }

@@ -1,0 +1,89 @@
+"""Serving: the app behind a socket, until somebody says stop."""
+
+import ipaddress
+import math
+import socket
+from collections.abc import Callable
+
+import uvicorn
+
+from kept.errors import InputError, SettingsError
+from kept.http.app import build
+from kept.http.service import Service
+from kept.http.settings import ServiceSettings
+from kept.settings import Settings
+
+BACKLOG = 512
+
+
+class Server(uvicorn.Server):
+    """A server that tells the service to stop before it waits for requests to end.
+
+    Otherwise those who follow a job would keep it waiting.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, finish what was taken, and end."""
+        self._service.stop()
+        await super().shutdown(sockets)
+
+
+def serve(
+    settings: Settings, limits: ServiceSettings, say: Callable[[str], None]
+) -> None:
+    """Serve the store of *settings* until a signal comes; *say* hears what to know."""
+    app = build(settings, limits)
+    service: Service = app.state.service
+    try:
+        _check_address(service, limits)
+        listening = _bound(limits.host, limits.port)
+        made = service.first_key()
+    except BaseException:
+        service.close()
+        raise
+    if made is not None:
+        say(f"admin key, shown this once: {made}")
+    host = f"[{limits.host}]" if ":" in limits.host else limits.host
+    say(f"serving {settings.store} on http://{host}:{listening.getsockname()[1]}")
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=math.ceil(limits.shutdown_seconds),
+    )
+    Server(config, service).run(sockets=[listening])
+
+
+def _check_address(service: Service, limits: ServiceSettings) -> None:
+    """Refuse to be seen from outside before anybody holds a key."""
+    if is_loopback(limits.host) or limits.admin_key or service.access.guarded:
+        return
+    msg = (
+        f"KEPT_SERVE_HOST is {limits.host!r}, but there is no key yet; start once on "
+        "127.0.0.1, which makes an admin key and prints it, or set "
+        "KEPT_SERVE_ADMIN_KEY"
+    )
+    raise SettingsError(msg)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address can be reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, UnicodeError) as error:
+        msg = f"{host}:{port} cannot be listened on ({error}); choose another --port"
+        raise InputError(msg) from error

@@ -1,0 +1,124 @@
+"""Settings of the service: where it listens, and how much it bears."""
+
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from kept.errors import SettingsError
+from kept.presets.configuration import range_of
+
+MEGABYTE = 1_000_000
+
+
+class ServiceSettings(BaseSettings):
+    """Where the service listens, and how much it bears."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="KEPT_SERVE_", frozen=True, extra="forbid"
+    )
+
+    host: str = Field(
+        default="127.0.0.1",
+        description="Address to listen on; others than loopback need a key first",
+    )
+    port: int = Field(default=8750, ge=0, le=65_535, description="Port to listen on")
+    admin_key: SecretStr | None = Field(
+        default=None,
+        description="A key kept_ID_SECRET that administers every tenant; without one, "
+        "the first start makes a key and prints it once",
+    )
+    max_body_bytes: int = Field(
+        default=4 * MEGABYTE, ge=1_000, description="How large a request may be"
+    )
+    max_upload_bytes: int = Field(
+        default=64 * MEGABYTE,
+        ge=1_000,
+        description="How large a request with files may be",
+    )
+    max_question_chars: int = Field(
+        default=2_000, ge=1, le=20_000, description="How long a question may be"
+    )
+    max_k: int = Field(
+        default=100, ge=1, le=1_000, description="How many passages may be asked for"
+    )
+    max_batch: int = Field(
+        default=128,
+        ge=1,
+        le=10_000,
+        description="How many texts one request may have embedded or reranked",
+    )
+    threads: int = Field(
+        default=4, ge=1, le=256, description="How many requests are worked on at once"
+    )
+    queue: int = Field(
+        default=32,
+        ge=0,
+        le=10_000,
+        description="How many requests may wait for a thread; more are turned away "
+        "with 503",
+    )
+    streams: int = Field(
+        default=64,
+        ge=1,
+        le=10_000,
+        description="How many clients may follow jobs at once",
+    )
+    waiting_jobs: int = Field(
+        default=100,
+        ge=1,
+        le=100_000,
+        description="How many unfinished jobs a tenant may have",
+    )
+    rate_per_minute: int = Field(
+        default=1_200,
+        ge=1,
+        le=10_000_000,
+        description="How many requests a minute a key may make, unless it has a rate "
+        "of its own",
+    )
+    cache_seconds: int = Field(
+        default=180, ge=0, le=86_400, description="How long answers are kept (0: never)"
+    )
+    cache_entries: int = Field(
+        default=1_000, ge=1, le=1_000_000, description="How many answers are kept"
+    )
+    session_hours: float = Field(
+        default=12.0, ge=0.1, le=720.0, description="How long a browser stays signed in"
+    )
+    secure_cookies: bool = Field(
+        default=False,
+        description="Send the session cookie over HTTPS only; set it behind a proxy "
+        "that ends TLS",
+    )
+    public_metrics: bool = Field(
+        default=False, description="Show /metrics to everybody, not only to admins"
+    )
+    shutdown_seconds: float = Field(
+        default=20.0,
+        ge=0.0,
+        le=600.0,
+        description="How long requests may take to finish after a signal to stop",
+    )
+    runs: str | None = Field(
+        default=None, description="Folder of evaluation runs that admins may list"
+    )
+
+
+def service_settings(**given: Any) -> ServiceSettings:  # noqa: ANN401 -- checked here
+    """Return the settings of the service, refused in plain words."""
+    try:
+        return ServiceSettings(**given)
+    except ValidationError as error:
+        told = [
+            _refusal(str(problem["loc"][0]), problem["input"])
+            for problem in error.errors(include_url=False)
+        ]
+        raise SettingsError("; ".join(told)) from error
+
+
+def _refusal(field: str, met: object) -> str:
+    if field not in ServiceSettings.model_fields:
+        return f"there is no setting {field!r} of the service"
+    expected = range_of(ServiceSettings.model_fields[field])
+    return f"KEPT_SERVE_{field.upper()} is {met!r}; expected {expected}"

@@ -1,0 +1,43 @@
+"""What tests of the service share: apps on the hash embedder."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from house import Hands, House
+from starlette.testclient import TestClient
+
+from kept.http.app import build
+from kept.http.service import Clocks
+from kept.http.settings import service_settings
+from kept.settings import Settings
+
+
+@pytest.fixture
+def open_house(tmp_path: Path) -> Iterator[Callable[..., House]]:
+    """Return a function that starts apps on stores of the hash embedder."""
+    opened: list[TestClient] = []
+
+    def start(name: str = "base", *, base: object = None, **limits: object) -> House:
+        given = {"store": str(tmp_path / name), "embedder": "hash"}
+        given |= base if isinstance(base, dict) else {}
+        hands = Hands()
+        app = build(
+            Settings.of(given),
+            service_settings(**limits),
+            clocks=Clocks(wall=hands, steady=hands),
+        )
+        client = TestClient(app, base_url="http://127.0.0.1")
+        client.__enter__()
+        opened.append(client)
+        return House(client, app.state.service, hands)
+
+    yield start
+    for client in opened:
+        client.__exit__(None, None, None)
+
+
+@pytest.fixture
+def house(open_house: Callable[..., House]) -> House:
+    """Return an app on an empty store."""
+    return open_house()
