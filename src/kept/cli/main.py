@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import typer
 
-from kept.cli.app import app
 from kept.cli.output import ReaderGoneError, log_to_stderr, use_terminal
+from kept.cli.quick import app_for
 from kept.errors import KeptError
 
 USAGE = 2
@@ -24,7 +24,7 @@ def main() -> None:
     use_terminal()
     try:
         log_to_stderr(os.environ.get("KEPT_LOG_LEVEL"))
-        code = app(prog_name="kept", standalone_mode=False)
+        code = app_for(sys.argv[1:])(prog_name="kept", standalone_mode=False)
         sys.stdout.flush()
     except KeptError as error:
         _fail(str(error), error.exit_code)

@@ -182,7 +182,8 @@ class Shelf:
         lengths = np.array([row[10] for row in rows], dtype=np.float64)
         columns = measured(terms, cosines, occurrences, lengths)
         for name, leg in legs.items():
-            columns[f"in_{name}"] = np.isin(found, leg.keys).astype(np.float64)
+            held = set(leg.keys.tolist())
+            columns[f"in_{name}"] = np.array([float(key in held) for key in keys])
         names = tuple(columns)
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         vectors = self.indexes.dense.vectors(found)

@@ -181,7 +181,7 @@ def _known_in() -> dict[str, tuple[str, ...]]:
     """Return which languages have each function word."""
     known: dict[str, tuple[str, ...]] = {}
     for language in LANGUAGES:
-        for word in sorted(filter(_distinctive, stop_words(language))):
+        for word in filter(_distinctive, stop_words(language)):
             known[word] = (*known.get(word, ()), language)
     return known
 
@@ -226,6 +226,7 @@ def _repaired(word: str) -> str:
 def _folded(words: Iterable[str]) -> Iterable[str]:
     """Return single words as an analysed text spells them."""
     for word in words:
-        folded = unicodedata.normalize("NFKC", word).casefold()
+        plain = word if word.isascii() else unicodedata.normalize("NFKC", word)
+        folded = plain.casefold()
         if folded and " " not in folded:
             yield folded

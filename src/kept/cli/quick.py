@@ -1,0 +1,30 @@
+"""Starting quickly: a command that is asked often is loaded without the others."""
+
+from importlib import import_module
+
+import typer
+
+HOMES = {
+    "search": "search",
+    "ingest": "ingest",
+    "documents": "manage",
+    "ledger": "manage",
+    "aliases": "manage",
+    "delete": "manage",
+}
+
+
+def app_for(words: list[str]) -> typer.Typer:
+    """Return the application for a command line: all commands, or just the one."""
+    if not words or words[0] not in HOMES:
+        everything: typer.Typer = import_module("kept.cli.app").app
+        return everything
+    alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.callback()(_nothing)
+    module = import_module(f"kept.cli.{HOMES[words[0]]}")
+    alone.command(words[0])(getattr(module, words[0]))
+    return alone
+
+
+def _nothing() -> None:
+    """Take no options before the command."""
