@@ -80,7 +80,9 @@ class ReferenceStore:
         by_participant: dict[str, list[ReferenceChunk]] = {}
         for chunk in chunks:
             by_participant.setdefault(chunk.participant, []).append(chunk)
-        handed = [self._handed(name, own, scores) for name, own in by_participant.items()]
+        handed = [
+            self._handed(name, own, scores) for name, own in by_participant.items()
+        ]
         yield from self.base.ingest(handed, as_given=True)
         kept = {one.source.uri for one in handed}
         for uri in self.base.store.sources(self.base.tenant, PREFIX):

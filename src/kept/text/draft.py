@@ -30,9 +30,10 @@ class DraftPiece:
         if isinstance(given, cls):
             return given
         fields = {"text": given} if isinstance(given, str) else given
+        text = fields.get("text") if isinstance(fields, Mapping) else None
         if (
             not isinstance(fields, Mapping)
-            or not isinstance(fields.get("text"), str)
+            or not isinstance(text, str)
             or fields.keys() - PIECE_FIELDS
         ):
             raise UnreadableSourceError(
@@ -40,11 +41,10 @@ class DraftPiece:
                 f"a chunk is {_shortened(given)}",
                 "expected a text, or an object with text, tags, labels and metadata",
             )
-        text, *rest = (fields.get(name) for name in ("text", *_PIECE_EXTRAS))
-        extras = {
-            name: _checked(name, value, source)
-            for name, value in zip(_PIECE_EXTRAS, rest, strict=True)
-            if value is not None
+        extras: dict[str, Any] = {
+            name: _checked(name, fields[name], source)
+            for name in _PIECE_EXTRAS
+            if fields.get(name) is not None
         }
         return cls(text, **extras)
 
