@@ -1,21 +1,23 @@
 """Quality: every evaluation on the evaluation data, written down with its commands.
 
-    python benchmarks/quality.py [--limit N] [--without-peers] [--without-board]
+    python benchmarks/quality.py [--limit N] [--without-peers] [--only TABLE]
 
 Takes the data folder from KEPT_DATA and writes docs/results/quality-DATE.md. Other
-libraries are installed into an environment of their own under .bench/.
+libraries are installed into an environment of their own under .bench/. With --only,
+the other tables of the page are those that were measured last.
 """
 
 import argparse
 import datetime as dt
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from peers.board import QUESTIONS, Row, board
 from peers.handover import hand_over
+from peers.page import Table, Terms, save, saved
 from peers.rankings import (
     BENCH,
     PEERS,
@@ -62,65 +64,36 @@ kept eval duplicates $KEPT_DATA/near_duplicates/mdn_revision_pairs.jsonl \\
 """
 
 
-@dataclass(frozen=True)
-class Table:
-    """A table of the page, with the sentence above it."""
-
-    title: str
-    text: str
-    head: tuple[str, ...]
-    rows: list[tuple[str, ...]]
-
-    def markdown(self) -> str:
-        """Return it as Markdown."""
-        text = self.text.replace(". ", ".\n")
-        lines = [f"## {self.title}", "", text, "", _row(self.head)]
-        lines += [_row(["---"] * len(self.head)), *map(_row, self.rows), ""]
-        return "\n".join(lines)
-
-
 def main() -> None:
     """Measure everything and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=int, default=None)
     parser.add_argument("--without-peers", action="store_true")
-    parser.add_argument("--without-board", action="store_true")
+    parser.add_argument("--only", action="append", choices=TABLES)
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     chosen = parser.parse_args()
-    peers = () if chosen.without_peers else PEERS
-    if peers:
+    terms = Terms(() if chosen.without_peers else PEERS, chosen.limit)
+    if terms.peers:
         install_peers()
-    tables = list(measured(peers, chosen.limit, with_board=not chosen.without_board))
+    for name in chosen.only or TABLES:
+        save(name, TABLES[name](terms))
     chosen.out.mkdir(parents=True, exist_ok=True)
     page = chosen.out / f"quality-{dt.datetime.now(dt.UTC).date()}.md"
-    page.write_text(introduction() + "\n".join(t.markdown() for t in tables), "utf-8")
+    tables = [table.markdown() for name in TABLES if (table := saved(name))]
+    page.write_text(introduction() + "\n".join(tables), "utf-8")
     print(page)
 
 
-def measured(
-    peers: Sequence[str], limit: int | None, *, with_board: bool
-) -> Iterable[Table]:
-    """Yield every table, telling on standard error where it is."""
-    yield side_by_side(peers, limit)
-    yield guardrails(limit)
-    yield weights(limit)
-    yield abstention()
-    yield fixtures()
-    yield duplicates()
-    if with_board:
-        yield determinism(peers)
-
-
-def side_by_side(peers: Sequence[str], limit: int | None) -> Table:
+def side_by_side(terms: Terms) -> Table:
     """Compare rankings on the same chunks and the same vectors."""
     rows = []
     for name in ("scifact", "nfcorpus"):
-        collection = judged(name, limit)
+        collection = judged(name, terms.limit)
         with opened(collection) as corpus:
             ours = ours_on(collection, corpus)
-            if peers:
+            if terms.peers:
                 hand_over(collection, corpus, BENCH / "quality" / name)
-            theirs = {p: peer_on(p, collection, corpus) for p in peers}
+            theirs = {p: peer_on(p, collection, corpus) for p in terms.peers}
         kept_run = ours["Kept, default"]
         for system, run in {**ours, **theirs}.items():
             rows.append((name, system, *compared(kept_run, run)))
@@ -135,11 +108,11 @@ def side_by_side(peers: Sequence[str], limit: int | None) -> Table:
     )
 
 
-def guardrails(limit: int | None) -> Table:
+def guardrails(terms: Terms) -> Table:
     """Say what the guardrails of the default preset cost."""
     rows = []
     for name in RANKED:
-        collection = judged(name, limit)
+        collection = judged(name, terms.limit)
         with opened(collection) as corpus:
             evaluation = evaluated(collection, corpus, Setup(), tell=telling())
         report = summary_of(evaluation).report
@@ -175,9 +148,9 @@ def delta_questions(report: object) -> int:
     return comparison.questions if comparison else 1
 
 
-def weights(limit: int | None) -> Table:
+def weights(terms: Terms) -> Table:
     """Choose the weights on two sets, and say what they are worth on the third."""
-    found = {name: weighed(judged(name, limit)) for name in RANKED}
+    found = {name: weighed(judged(name, terms.limit)) for name in RANKED}
     best = {name: max(values.values()) for name, values in found.items()}
     rows = []
     for name, values in found.items():
@@ -218,7 +191,7 @@ def weighed(collection: Collection) -> dict[float, float]:
     return {w: total / len(collection.judged) for w, total in totals.items()}
 
 
-def abstention() -> Table:
+def abstention(terms: Terms) -> Table:
     """Ask what can be answered and what cannot, and see what is refused."""
     rows = []
     for name, probe, kind in ABSTAINING:
@@ -260,7 +233,7 @@ def abstention() -> Table:
     )
 
 
-def fixtures() -> Table:
+def fixtures(terms: Terms) -> Table:
     """Run our fixtures among the pages of the handbook."""
     rows = []
     for name in fixture_names():
@@ -284,7 +257,7 @@ def fixtures() -> Table:
     )
 
 
-def duplicates() -> Table:
+def duplicates(terms: Terms) -> Table:
     """Hold the ingestion rules against revisions of the same pages."""
     path = data() / "near_duplicates" / "mdn_revision_pairs.jsonl"
     found = pairs_report(
@@ -317,7 +290,7 @@ def duplicates() -> Table:
     )
 
 
-def determinism(peers: Sequence[str]) -> Table:
+def determinism(terms: Terms) -> Table:
     """Count the runs whose order differs."""
     collection = judged("scifact", None)
     folder = BENCH / "quality" / "scifact"
@@ -328,7 +301,7 @@ def determinism(peers: Sequence[str]) -> Table:
     once = [sys.executable, str(ROOT / "benchmarks" / "peers" / "once.py")]
     tell("board: kept")
     rows = [board("kept", [*once, str(store), str(folder)], scratch)]
-    for peer in peers:
+    for peer in terms.peers:
         tell(f"board: {peer}")
         rows.append(board(peer, peer_command(peer, folder), scratch))
     return Table(
@@ -393,8 +366,15 @@ def telling() -> Callable[[str, int, int], None]:
     return progress
 
 
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+TABLES: dict[str, Callable[[Terms], Table]] = {
+    "side-by-side": side_by_side,
+    "guardrails": guardrails,
+    "weights": weights,
+    "abstention": abstention,
+    "fixtures": fixtures,
+    "duplicates": duplicates,
+    "determinism": determinism,
+}
 
 
 if __name__ == "__main__":

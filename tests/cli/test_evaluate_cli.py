@@ -1,7 +1,6 @@
 """The evaluation commands: what they print, what they refuse, how they end."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -21,8 +20,6 @@ QUESTIONS = {
     "q3": ("How does a colony of honey bees survive the winter?", "bees"),
 }
 FAR = {"_id": "far", "text": "Who won the football world cup?", "answerable": False}
-
-Edit = Callable[..., Path]
 
 
 @pytest.fixture(autouse=True)
@@ -176,10 +173,12 @@ def test_unknown_judgements_are_counted(folder: Path) -> None:
     added(folder / "qrels" / "test.tsv", "q9\tleave\t1")
 
     lenient = kept("eval", folder, "--json")
+    shown = kept("eval", folder)
     strict = kept("eval", folder, "--strict", "--json")
 
     [note] = lenient.json["notes"]
     assert "1 judgements name an unknown question and 1 an unknown passage" in note
+    assert note in shown.out
     assert "run without strict" in strict.complaint(3)
 
 
@@ -388,8 +387,9 @@ def test_a_crowd_that_is_not_there_is_refused() -> None:
     )
 
 
-def test_duplicates_are_held_against_pairs(tmp_path: Path) -> None:
-    """Every rule has its curve, beside MinHash."""
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    """Return a file with a duplicate and another pair."""
     text = "The depot is closed on public holidays and on the last Friday of June."
     rows = [
         {"first": text, "second": text + "!", "duplicate": True},
@@ -397,9 +397,24 @@ def test_duplicates_are_held_against_pairs(tmp_path: Path) -> None:
     ]
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return file
 
-    ran = kept("eval", "duplicates", file, "--json")
-    shown = kept("eval", "duplicates", file)
+
+def test_without_minhash_the_other_rules_are_shown(
+    pairs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was left out is said first."""
+    monkeypatch.setattr("kept.evaluating.pairs.BASELINE", "no_such_package")
+
+    ran = kept("eval", "duplicates", pairs)
+
+    assert ran.out.startswith("MinHash was left out")
+
+
+def test_duplicates_are_held_against_pairs(pairs: Path) -> None:
+    """Every rule has its curve, beside MinHash."""
+    ran = kept("eval", "duplicates", pairs, "--json")
+    shown = kept("eval", "duplicates", pairs)
 
     names = [rule["rule"] for rule in ran.json["rules"]]
     assert names[0] == "as ingested"
