@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -213,7 +214,8 @@ class KnowledgeBase:
     @cached_property
     def calibration(self) -> Calibration:
         """What turns signals into relevance."""
-        return calibration_of(self.embedder.id)
+        path = self.settings.calibration
+        return calibration_of(self.embedder.id, Path(path) if path else None)
 
     @cached_property
     def parts(self) -> Parts:

@@ -115,6 +115,11 @@ class Settings(PresetSettings):
         description="Model that extracts evidence and labels chunks "
         "(none: KEPT_LLM_MODEL)",
     )
+    calibration: str | None = Field(
+        default=None,
+        description="File of 'kept calibrate' that relevance is computed by (none: "
+        "the one that ships for the embedder)",
+    )
     redact_personal: bool = Field(
         default=False,
         description="Blot out e-mail addresses and telephone numbers of passages "

@@ -96,8 +96,8 @@ def test_the_promise_holds_on_questions_not_seen(among: str) -> None:
         true_rate = (1 - at) / 2 if among == "cited" else (1 - at) ** 2
         broken += true_rate > alpha
 
-    assert made > 200
-    assert broken <= 0.05 * 300
+    assert made > 50
+    assert broken <= 0.05 * made
 
 
 def test_too_few_questions_promise_nothing() -> None:

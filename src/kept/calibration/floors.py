@@ -1,13 +1,15 @@
 """Floors: the lowest relevance to cite at for a promised rate of false citations.
 
 The promise is held by the Clopper-Pearson bound, which is exact for any number of
-judged questions, and by testing floors in a fixed order, from the strictest down,
-until the first that fails: then the bound holds for the floor that is chosen, not
-only for one that was named beforehand.
+judged questions. A floor is chosen after looking, so the bound has to hold for
+whichever is chosen: among the unanswerable, where the rate only falls as the floor
+rises, floors are tried from the top down until the first that fails; among the
+cited, a short list of floors shares the allowed error (Bonferroni). Which floors
+are tried follows from the scores alone, never from the labels.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,7 +21,7 @@ from kept.signals import Floats
 Among = Literal["cited", "unanswerable"]
 
 CONFIDENCE = 0.95
-FINER = 1.1
+FINER = 1.5
 BISECTIONS = 60
 
 
@@ -68,24 +70,28 @@ def choose_floor(
         raise InputError(msg)
     values = np.asarray(scores, dtype=np.float64)
     wrong = ~np.asarray(labels, dtype=bool)
+    falling = among == "unanswerable"
+    floors = _every(values) if falling else _some(values, alpha, confidence)
+    sure = confidence if falling else 1.0 - (1.0 - confidence) / max(len(floors), 1)
     chosen: Floor | None = None
-    for at_least in _strictest_first(values, alpha, confidence, among):
+    for at_least in floors:
         cited = values >= at_least
-        tried = int(cited.sum() if among == "cited" else wrong.sum())
+        tried = int(wrong.sum() if falling else cited.sum())
         false = int((cited & wrong).sum())
-        bound = upper_bound(false, tried, confidence)
-        if bound > alpha:
+        bound = upper_bound(false, tried, sure)
+        if bound <= alpha:
+            chosen = Floor(
+                at_least=at_least,
+                alpha=alpha,
+                confidence=confidence,
+                bound=round(bound, 9),
+                false=false,
+                tried=tried,
+                cited=int(cited.sum()),
+                questions=len(values),
+            )
+        elif falling:
             break
-        chosen = Floor(
-            at_least=float(at_least),
-            alpha=alpha,
-            confidence=confidence,
-            bound=round(bound, 9),
-            false=false,
-            tried=tried,
-            cited=int(cited.sum()),
-            questions=len(values),
-        )
     return chosen
 
 
@@ -121,22 +127,24 @@ def _at_most(false: int, tried: int, rate: float) -> float:
     )
 
 
-def _strictest_first(
-    values: Floats, alpha: float, confidence: float, among: Among
-) -> Iterator[float]:
-    """Yield floors from the top down, by the scores alone, never by the labels.
+def _every(values: Floats) -> list[float]:
+    """Return every score as a floor, the highest first."""
+    floors: list[float] = np.unique(values)[::-1].tolist()
+    return floors
 
-    Among the cited, the first floor cites as many as a flawless record needs for
-    the promise; each next one cites about a tenth more.
+
+def _some(values: Floats, alpha: float, confidence: float) -> list[float]:
+    """Return a few floors, the highest first.
+
+    The first cites as many as a flawless record needs for the promise; each next
+    one cites half as many again, and the last cites all.
     """
     ordered = np.sort(values)[::-1]
-    if among == "unanswerable":
-        yield from np.unique(ordered)[::-1].tolist()
-        return
     count: float = math.ceil(math.log(1.0 - confidence) / math.log(1.0 - alpha))
-    seen = math.inf
-    while math.ceil(count) <= len(ordered):
-        floor = float(ordered[math.ceil(count) - 1])
-        if floor < seen:
-            yield floor
-        seen, count = floor, count * FINER
+    floors: list[float] = []
+    while count < len(ordered):
+        floors.append(float(ordered[math.ceil(count) - 1]))
+        count *= FINER
+    if floors or count == len(ordered):
+        floors.append(float(ordered[-1]))
+    return list(dict.fromkeys(floors))

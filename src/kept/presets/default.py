@@ -70,13 +70,13 @@ class DefaultSettings(PresetSettings):
         "share of the question's ideal (none: protect no keyword hit)",
     )
     relevance_floor: float = Field(
-        default=0.30,
+        default=0.01,
         ge=0.0,
         le=1.0,
         description="Cite nothing below this calibrated relevance",
     )
     refuse_below: float | None = Field(
-        default=None,
+        default=0.03,
         ge=0.0,
         le=1.0,
         description="Refuse the question if its best passage is below this relevance "
@@ -89,20 +89,20 @@ class DefaultSettings(PresetSettings):
         description="Cite nothing below this cosine, unless the words waive it",
     )
     cosine_waiver: float = Field(
-        default=0.9,
+        default=0.6,
         ge=0.0,
         le=1.0,
         description="Waive the cosine floor for a passage that covers this share of "
         "the question's words, by weight",
     )
     rerank_from: float = Field(
-        default=0.45,
+        default=0.03,
         ge=0.0,
         le=1.0,
         description="Rerank when the best relevance is at least this",
     )
     rerank_below: float = Field(
-        default=0.60, ge=0.0, le=1.0, description="... and less than this"
+        default=0.30, ge=0.0, le=1.0, description="... and less than this"
     )
     rerank_window: int = Field(
         default=20, ge=1, le=MAX_K, description="How many of the best are reranked"

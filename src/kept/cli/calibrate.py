@@ -1,0 +1,214 @@
+"""Calibrating: kept calibrate, relevance as a probability of one's own.
+
+The fitting is loaded only when it is asked for.
+"""
+
+import datetime as dt
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from kept.calibration import Floor, save
+from kept.cli import options
+from kept.cli.output import number, print_json, print_table, say
+from kept.errors import InputError
+from kept.knowledge_base import KnowledgeBase
+
+if TYPE_CHECKING:
+    from kept.calibration.judgements import Judgement
+    from kept.calibration.refit import FittedCalibration
+
+FILE = "calibration.json"
+
+
+def calibrate(
+    judgements: Annotated[
+        Path | None,
+        typer.Option(
+            "--judgements",
+            help="JSON lines: question, relevant (true, false or a grade), and "
+            "chunk_id, document_id or text.",
+        ),
+    ] = None,
+    known_items: Annotated[
+        int | None,
+        typer.Option(
+            "--known-items",
+            min=1,
+            help="Ask this many questions made from the documents instead.",
+        ),
+    ] = None,
+    relevant_from: Annotated[
+        float, typer.Option("--relevant-from", help="Grade that counts as relevant.")
+    ] = 1.0,
+    alpha: Annotated[
+        float | None,
+        typer.Option(
+            "--alpha",
+            min=0.001,
+            max=0.999,
+            help="Choose the floor that keeps false citations below this share.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        float,
+        typer.Option(
+            "--confidence", min=0.5, max=0.999, help="How sure the floor has to be."
+        ),
+    ] = 0.95,
+    among: Annotated[
+        Literal["cited", "unanswerable"],
+        typer.Option("--among", help="The share of what false citations are."),
+    ] = "cited",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            help="Where to write the file.",
+            show_default=f"{FILE} in the store",
+        ),
+    ] = None,
+    store: options.Store = None,
+    tenant: options.Tenant = None,
+    embedder: options.Embedder = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Fit relevance to your own judgements, and show how far it can be trusted.
+
+    For example: kept calibrate --judgements judged.jsonl --alpha 0.1 --store ./kb
+    """
+    from kept.calibration.refit import fit  # noqa: PLC0415 -- loaded when asked for
+
+    settings = options.settings_of(store=store, tenant=tenant, embedder=embedder)
+    with options.opened(settings) as base:
+        judged, source = _judged(base, judgements, known_items, relevant_from)
+        with base.store.shelf(base.tenant) as shelf:
+            fitted = fit(
+                judged,
+                shelf,
+                base.embedder,
+                date=dt.datetime.now(dt.UTC).date().isoformat(),
+                source=source,
+            )
+    path = output or Path(settings.store).expanduser() / FILE
+    save(fitted.calibration, path)
+    floor = (
+        None
+        if alpha is None
+        else fitted.floor(alpha, confidence=confidence, among=among)
+    )
+    if as_json:
+        print_json(_as_json(fitted, path, alpha, floor))
+        return
+    _print(fitted, path)
+    if alpha is not None:
+        _print_floor(alpha, confidence, floor, among)
+
+
+def _judged(
+    base: KnowledgeBase,
+    judgements: Path | None,
+    known_items: int | None,
+    relevant_from: float,
+) -> "tuple[Sequence[Judgement], str]":
+    from kept.calibration.judgements import (  # noqa: PLC0415 -- loaded when asked for
+        known_item_judgements,
+        read_judgements,
+    )
+
+    if (judgements is None) == (known_items is None):
+        msg = "give either --judgements FILE or --known-items COUNT"
+        raise InputError(msg)
+    if judgements is not None:
+        return read_judgements(judgements, relevant_from=relevant_from), judgements.name
+    chunks = {
+        chunk.id: chunk.text
+        for stored in base.store.documents(base.tenant)
+        for chunk in base.store.chunks(base.tenant, stored.document.id)
+    }
+    made = known_item_judgements(chunks, at_most=known_items or 0)
+    return made, "known items of the documents"
+
+
+def _as_json(
+    fitted: "FittedCalibration", path: Path, alpha: float | None, floor: Floor | None
+) -> dict[str, Any]:
+    return {
+        "calibration": fitted.calibration.id,
+        "file": str(path),
+        "questions": len(fitted.pairs.questions),
+        "pairs": len(fitted.pairs),
+        "relevant": int(fitted.pairs.truths.sum()),
+        "relevant_not_recalled": fitted.pairs.unfound,
+        "before": fitted.before.as_json(),
+        "after": fitted.after.as_json(),
+        "reliability": [
+            {
+                "from": row.low,
+                "to": row.high,
+                "pairs": row.count,
+                "promised": row.promised,
+                "observed": row.observed,
+            }
+            for row in fitted.after.table
+        ],
+        "alpha": alpha,
+        "floor": None
+        if floor is None
+        else {
+            "relevance_floor": floor.at_least,
+            "bound": floor.bound,
+            "confidence": floor.confidence,
+            "false": floor.false,
+            "tried": floor.tried,
+            "cited": floor.cited,
+            "questions": floor.questions,
+        },
+    }
+
+
+def _print(fitted: "FittedCalibration", path: Path) -> None:
+    from kept.calibration.refit import plot  # noqa: PLC0415 -- loaded when asked for
+
+    pairs = fitted.pairs
+    say(
+        f"{len(pairs.questions)} questions, {len(pairs)} passages recalled for them, "
+        f"{int(pairs.truths.sum())} relevant; {pairs.unfound} relevant not recalled"
+    )
+    print_table(
+        ("on questions left out", "Brier", "calibration error", "AUROC"),
+        [
+            (
+                name,
+                number(figures.brier),
+                number(figures.calibration_error),
+                number(figures.auroc),
+            )
+            for name, figures in (("shipped", fitted.before), ("fitted", fitted.after))
+        ],
+    )
+    say()
+    for line in plot(fitted.after.table):
+        say(line)
+    say()
+    say(f"written to {path} as {fitted.calibration.id}")
+    say(f"to use it: KEPT_CALIBRATION={path}")
+
+
+def _print_floor(
+    alpha: float, confidence: float, floor: Floor | None, among: str
+) -> None:
+    if floor is None:
+        say(
+            f"no floor keeps false citations below {alpha:.0%} with {confidence:.0%} "
+            "confidence on this many questions; judge more, or ask for less"
+        )
+        return
+    say(
+        f"KEPT_RELEVANCE_FLOOR={floor.at_least:.9g} keeps false citations, among the "
+        f"{among}, below {alpha:.0%}: {floor.false} of {floor.tried} here, at most "
+        f"{floor.bound:.1%} with {floor.confidence:.0%} confidence (Clopper-Pearson); "
+        f"{floor.cited} of {floor.questions} questions get a citation"
+    )
