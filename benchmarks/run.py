@@ -1,0 +1,393 @@
+"""Hold Kept against its budgets, each against its baseline in the same run.
+
+usage: python benchmarks/run.py [--large] [--seconds 120] [--without-quality]
+
+Writes benchmarks/results/DATE.json and docs/results/bench-DATE.md. Knowledge bases
+are built once and kept in the user's cache (about 0.7 GB for 100,000 chunks; --large
+builds 7 GB for a million, in about half an hour).
+"""
+
+import argparse
+import datetime as dt
+import json
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import corpus
+
+from kept.cutting import Cutting, drafted, passage
+from kept.knowledge_base import KnowledgeBase
+from kept.ports import Embedder
+from kept.settings import Settings
+from kept.sources import Handing
+from kept.text.draft import Draft
+
+ROOT = Path(__file__).parents[1]
+SMALL, LARGE = 100_000, 1_000_000
+COMMAND = "from kept.cli import main; main()"
+QUALITY = {"scifact": 0.72, "nfcorpus": 0.345}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One budget: what was measured, against what, and whether it is met."""
+
+    what: str
+    measured: float
+    baseline: float | None
+    value: float
+    budget: str
+    met: bool
+    note: str = ""
+
+
+def milliseconds(work: Callable[[str], object], texts: Sequence[str]) -> float:
+    """Return the median time of one call, in milliseconds."""
+    times = []
+    for text in texts:
+        started = time.perf_counter()
+        work(text)
+        times.append((time.perf_counter() - started) * 1000)
+    return statistics.median(times)
+
+
+def opened(folder: Path) -> KnowledgeBase:
+    """Open a knowledge base as anybody would."""
+    return KnowledgeBase(Settings.of({"store": str(folder)}))
+
+
+@dataclass(frozen=True)
+class Queried:
+    """Medians: milliseconds of asking and of embedding alone, the share of stages.
+
+    *cpu* is the ratio of asking to embedding in the asking thread's own time, which
+    other work on the machine disturbs less.
+    """
+
+    search: float
+    embed: float
+    stages: float
+    cpu: float
+
+
+def queried(folder: Path, kind: str) -> Queried:
+    """Ask questions, each beside its embedding alone, in turns."""
+    asked = corpus.questions(kind)
+    searches, embeds, shares, own = [], [], [], []
+    with opened(folder) as base:
+        for question in asked[:30]:
+            base.search(question)
+        for question in asked[30:]:
+            busy = [time.thread_time()]
+            started = time.perf_counter()
+            base.embedder.embed([question])
+            between = time.perf_counter()
+            busy.append(time.thread_time())
+            found = base.search(question)
+            ended = time.perf_counter()
+            busy.append(time.thread_time())
+            own.append((busy[2] - busy[1]) / (busy[1] - busy[0]))
+            embeds.append((between - started) * 1000)
+            searches.append((ended - between) * 1000)
+            shares.append(found.timings.get("stages", 0.0) / searches[-1])
+    middle = statistics.median
+    return Queried(middle(searches), middle(embeds), middle(shares), middle(own))
+
+
+def query_lines(folder: Path) -> Iterator[Line]:
+    """Compare a query with the embedding of its question."""
+    inside, flat = queried(folder, "in-domain"), queried(folder, "flat")
+    ratio = inside.search / inside.embed
+    yield Line(
+        "query at 100k chunks, embedding included",
+        inside.search,
+        inside.embed,
+        ratio,
+        "≤ 2.5 times embedding alone",
+        ratio <= 2.5,
+        f"{inside.cpu:.1f} times in the asking thread's CPU time; "
+        f"off every topic {flat.search:.1f} ms, {flat.search / flat.embed:.1f} times",
+    )
+    yield Line(
+        "stages and record",
+        inside.stages * inside.search,
+        inside.search,
+        inside.stages,
+        "≤ 5 % of the query",
+        inside.stages <= 0.05,
+    )
+
+
+def large_lines(small: Path, large: Path) -> Iterator[Line]:
+    """Compare a million chunks with a hundred thousand."""
+    little, much = queried(small, "in-domain"), queried(large, "in-domain")
+    ratio = much.search / little.search
+    yield Line(
+        "query at 1M chunks",
+        much.search,
+        little.search,
+        ratio,
+        "≤ 4 times the time at 100k",
+        ratio <= 4,
+    )
+    memory = {
+        size: resident(folder) for size, folder in ((SMALL, small), (LARGE, large))
+    }
+    own = (memory[LARGE]["own"] - memory[SMALL]["own"]) / (LARGE - SMALL)
+    mapped = (memory[LARGE]["mapped"] - memory[SMALL]["mapped"]) / (LARGE - SMALL)
+    yield Line(
+        "memory a chunk, beyond the model",
+        memory[LARGE]["own"],
+        memory[SMALL]["own"],
+        own,
+        "≤ 400 bytes",
+        own <= 400,
+        f"and {mapped:.0f} bytes of mapped files, which the system takes back at will",
+    )
+
+
+def resident(folder: Path) -> dict[str, int]:
+    """Return the bytes that a process holds after 50 questions."""
+    code = (
+        "import sys, json, corpus; from run import opened; from pathlib import Path\n"
+        "base = opened(Path(sys.argv[1]))\n"
+        "[base.search(q) for q in corpus.questions('in-domain', 50)]\n"
+        "lines = dict(l.split(':') for l in open('/proc/self/status') if 'Rss' in l)\n"
+        "size = {k: int(v.split()[0]) * 1024 for k, v in lines.items()}\n"
+        "print(json.dumps({'own': size['RssAnon'], 'mapped': size['RssFile']}))\n"
+        "base.close()\n"
+    )
+    return dict(json.loads(printed([sys.executable, "-c", code, str(folder)])))
+
+
+def printed(command: list[str]) -> str:
+    """Run a command beside this file and return what it prints."""
+    ran = subprocess.run(
+        command, cwd=Path(__file__).parent, check=True, capture_output=True, text=True
+    )
+    return ran.stdout
+
+
+def start_line(folder: Path) -> Line:
+    """Time a whole cold process that searches."""
+    asked = corpus.questions("in-domain")[:7]
+    words = ["--store", str(folder), "--json"]
+
+    def cold(question: str) -> None:
+        printed([sys.executable, "-c", COMMAND, "search", question, *words])
+
+    def bare(question: str) -> None:
+        printed([sys.executable, "-c", "import numpy"])
+
+    cold(asked[0])
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    took = milliseconds(cold, asked) / 1000
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Line(
+        "start: kept search at 100k chunks, cold process",
+        took * 1000,
+        milliseconds(bare, asked),
+        took,
+        "≤ 1 s",
+        took <= 1.0,
+        f"{used / len(asked):.2f} s of CPU time; the baseline only imports numpy",
+    )
+
+
+def ingest_lines(count: int) -> Iterator[Line]:
+    """Compare ingestion with the bare embedder, and a second time with the first."""
+    drafts = list(islice(corpus.drafts(), 0, 40 * count, 40))
+    cut = [drafted(Draft(text=d.text), "default", "", Cutting()) for d in drafts]
+    passages = [passage(new, i) for new in cut for i in range(len(new.chunks))]
+    rounds = [_ingested(drafts, passages) for _ in range(3)]
+    embedding, first, again = (
+        statistics.median(times) for times in zip(*rounds, strict=True)
+    )
+    share = embedding / first
+    yield Line(
+        f"ingestion of {len(drafts)} documents, {len(passages)} chunks",
+        first * 1000,
+        embedding * 1000,
+        share,
+        "≥ 95 % of the embedder's own throughput",
+        share >= 0.95,
+    )
+    yield Line(
+        "unchanged again, nothing embedded",
+        again * 1000,
+        first * 1000,
+        first / again,
+        "≥ 50 times faster",
+        first / again >= 50,
+    )
+
+
+def _ingested(drafts: list[Draft], passages: list[str]) -> tuple[float, float, float]:
+    """Return the seconds of embedding alone, of ingesting, and of doing it again."""
+    folder = Path(tempfile.mkdtemp())
+    files = folder / "files"
+    files.mkdir()
+    for number, draft in enumerate(drafts):
+        (files / f"{number:04d}.txt").write_text(draft.text)
+    with opened(folder / "store") as base:
+        embedder: Embedder = base.embedder
+        embedder.embed(passages[:2])
+        marks = [time.perf_counter()]
+        for start in range(0, len(passages), 64):
+            embedder.embed(passages[start : start + 64])
+        marks.append(time.perf_counter())
+        first = Counter(r.status for r in base.ingest(Handing()([str(files)])))
+        marks.append(time.perf_counter())
+        again = Counter(r.status for r in base.ingest(Handing()([str(files)])))
+        marks.append(time.perf_counter())
+    shutil.rmtree(folder)
+    assert first == {"created": len(drafts)}, first
+    assert again == {"unchanged": len(drafts)}, again
+    return marks[1] - marks[0], marks[2] - marks[1], marks[3] - marks[2]
+
+
+def quality_lines() -> Iterator[Line]:
+    """Measure nDCG@10 through the product itself."""
+    for name, least in QUALITY.items():
+        folder = str(corpus.DATA.resolve() / name)
+        words = ["eval", folder, "--measure", "nDCG@10", "--json"]
+        report = json.loads(printed([sys.executable, "-c", COMMAND, *words]))
+        value = ndcg_in(report)
+        yield Line(
+            f"nDCG@10 on {name}", value, None, value, f"≥ {least}", value >= least
+        )
+
+
+def ndcg_in(report: Any) -> float:  # noqa: ANN401 -- any JSON
+    """Find the measure in an evaluation report."""
+    if isinstance(report, dict):
+        if isinstance(found := report.get("nDCG@10"), int | float):
+            return float(found)
+        if report.get("measure") == "nDCG@10":
+            return float(report["value"] if "value" in report else report["mean"])
+        report = list(report.values())
+    if isinstance(report, list):
+        for part in report:
+            if (value := ndcg_in(part)) >= 0:
+                return value
+    return -1.0
+
+
+def table(lines: Sequence[Line], about: dict[str, Any]) -> str:
+    """Return the page of results."""
+    conditions = (
+        f"{about['cores']} cores, {about['machine']}, Python {about['python']}; load "
+        f"average {about['load_before']} before and {about['load_after']} after. "
+        "Medians; each ratio is of two numbers from this run. "
+    )
+    rows = [
+        f"| {line.what} | {_shown(line)} | {line.budget} | "
+        f"{'met' if line.met else '**missed**'} | {line.note} |"
+        for line in lines
+    ]
+    missed = [line.what for line in lines if not line.met]
+    return "\n".join(
+        [
+            f"# Budgets, {about['date']}",
+            "",
+            conditions + " ".join((corpus.__doc__ or "").split()),
+            "",
+            "| what | measured | budget | | note |",
+            "|---|---|---|---|---|",
+            *rows,
+            "",
+            f"Missed: {'; '.join(missed)}." if missed else "Nothing was missed.",
+            *(["", about["remark"]] if about["remark"] else []),
+            "",
+        ]
+    )
+
+
+def _shown(line: Line) -> str:
+    if line.baseline is None:
+        return f"{line.value:.4f}"
+    if "bytes" in line.budget:
+        return f"{line.value:.0f} bytes"
+    if "%" in line.budget:
+        return f"{line.value:.1%} ({line.measured:.1f} of {line.baseline:.1f} ms)"
+    if line.budget.endswith(" s"):
+        return f"{line.value:.2f} s (baseline {line.baseline / 1000:.2f} s)"
+    return f"{line.value:.2f} times ({line.measured:.1f} and {line.baseline:.1f} ms)"
+
+
+def load() -> str:
+    """Return how busy the machine is."""
+    return ", ".join(f"{value:.1f}" for value in os.getloadavg())
+
+
+def parsed() -> argparse.Namespace:
+    """Return the options."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--large", action="store_true", help="a million chunks too")
+    parser.add_argument("--seconds", type=float, default=120, help="of embedding")
+    parser.add_argument("--documents", type=int, default=150, help="to ingest")
+    parser.add_argument("--without-quality", action="store_true")
+    parser.add_argument("--remark", default="", help="a sentence for the page")
+    return parser.parse_args()
+
+
+def measured(options: argparse.Namespace) -> Iterator[Line]:
+    """Yield every line as it is measured."""
+    small, took = corpus.store_of(SMALL, options.seconds)
+    print(f"100k chunks built in {took} s", flush=True)
+    yield from query_lines(small)
+    yield start_line(small)
+    yield from ingest_lines(options.documents)
+    if options.large:
+        large, took = corpus.store_of(LARGE, options.seconds, of=LARGE // SMALL)
+        print(f"1M chunks built in {took} s", flush=True)
+        yield from large_lines(small, large)
+    if not options.without_quality:
+        yield from quality_lines()
+
+
+def main() -> None:
+    """Measure everything, print it and write it down."""
+    options = parsed()
+    if not corpus.DATA.is_dir():
+        sys.exit(f"no evaluation data in {corpus.DATA}; set KEPT_DATA to its folder")
+    about: dict[str, Any] = {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "load_before": load(),
+        "remark": options.remark,
+    }
+    lines: list[Line] = []
+    for line in measured(options):
+        lines.append(line)
+        state = "met" if line.met else "MISSED"
+        print(f"{state:<7}{line.what}: {_shown(line)} ({line.budget})", flush=True)
+    about["load_after"] = load()
+    results = ROOT / "benchmarks" / "results" / f"{about['date']}.json"
+    page = ROOT / "docs" / "results" / f"bench-{about['date']}.md"
+    for path in (results, page):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    data = {**about, "lines": [asdict(line) for line in lines]}
+    results.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    page.write_text(table(lines, about))
+    print(f"written to {page.relative_to(ROOT)} and {results.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
