@@ -9,6 +9,7 @@ from kept.errors import NotFoundError, StoreReadOnlyError
 from kept.knowledge_base import KnowledgeBase
 from kept.ports import Store
 from kept.stores import sqlite
+from kept.stores.schema import VERSION
 from kept.stores.sqlite import SqliteStore
 from kept.testing_contracts import StoreContract
 from kept.testing_store import PAGES
@@ -57,6 +58,18 @@ def test_a_store_opened_to_be_read_refuses_to_write(base: KnowledgeBase) -> None
     finally:
         reader.close()
     assert sorted(base.store.folder.rglob("*")) == before
+
+
+def test_an_older_store_that_cannot_be_written_says_what_to_do(
+    base: KnowledgeBase,
+) -> None:
+    """Its tables would have to be changed before they can be read."""
+    base.add(PAGES[0])
+    with base.store.database.writing() as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION - 1}")
+
+    with pytest.raises(StoreReadOnlyError, match="kept doctor"):
+        SqliteStore(base.store.folder, writable=False)
 
 
 def test_idle_tenants_are_closed_and_open_again(

@@ -14,7 +14,7 @@ from kept.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from kept.stores.schema import migrate
+from kept.stores.schema import VERSION, migrate
 
 BUSY_TIMEOUT_MS = 60_000
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -95,7 +95,16 @@ class Database:
         return connection
 
     def _check_readable(self) -> None:
-        migrate(self._reader(), str(self.path))
+        """Refuse tables that would have to be changed first, or are too new."""
+        reader = self._reader()
+        found = int(reader.pragma("user_version"))
+        if found < VERSION:
+            msg = (
+                f"{self.path} has schema {found}, older than {VERSION}, and cannot be "
+                "written to; run 'kept doctor' once where it can"
+            )
+            raise StoreReadOnlyError(msg)
+        migrate(reader, str(self.path))
 
 
 @contextmanager
