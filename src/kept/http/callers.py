@@ -1,6 +1,6 @@
 """Callers: who asks, in which role, and for which tenant."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated, cast
 
@@ -74,8 +74,8 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
-def _caller(role: Role) -> Callable[[Request, str | None], Caller]:
-    def let_in(request: Request, tenant: TenantHeader = None) -> Caller:
+def _caller(role: Role) -> Callable[[Request, str | None], Awaitable[Caller]]:
+    async def let_in(request: Request, tenant: TenantHeader = None) -> Caller:
         service = service_of(request)
         key: Key | None = request.state.key
         if key is None:

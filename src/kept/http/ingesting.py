@@ -73,6 +73,7 @@ class Runner:
     spool: Spool
     lock: Path
     done: Callable[[str], None]
+    retry_seconds: float = 5.0
     _stopping: threading.Event = field(default_factory=threading.Event)
     _work: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -148,13 +149,20 @@ class Runner:
         return False
 
     def _do(self, job: Job) -> None:
+        """Do a job; what only a passing trouble keeps from being done is put back."""
+        ended = True
         try:
             ended = self._taken_in(job)
+        except InputError as error:
+            self.jobs.end(job, "failed", str(error))
+        except KeptError as error:
+            logger.warning("job_waits", job=job.id, why=str(error))
+            self.jobs.put_back(job, type(error).__name__)
+            self._stopping.wait(self.retry_seconds)
+            ended = False
         except Exception as error:
             logger.exception("job_failed", job=job.id)
-            told = str(error) if isinstance(error, InputError) else "see the log"
-            self.jobs.end(job, "failed", f"{type(error).__name__}: {told}")
-            ended = True
+            self.jobs.end(job, "failed", f"{type(error).__name__}; see the log")
         if ended:
             self.spool.drop(job.id)
         self._ring()

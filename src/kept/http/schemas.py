@@ -1,6 +1,5 @@
 """What clients send: every field bounded, unknown ones refused."""
 
-import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -11,6 +10,7 @@ from kept.retrieve import Request
 from kept.stores.access import Role
 
 DEEPEST = 32
+LARGEST = 2**63 - 1
 SHORT, LONG = 200, 2_000
 MOST_NAMES = 1_000
 
@@ -29,8 +29,8 @@ def check_json(value: object, depth: int = 0) -> None:
         raise ValueError(msg)
     if isinstance(value, str):
         value.encode()
-    elif isinstance(value, float) and not math.isfinite(value):
-        msg = "a number is not finite"
+    elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
+        msg = "a number is too large"
         raise ValueError(msg)
     elif isinstance(value, dict):
         for key, inner in value.items():

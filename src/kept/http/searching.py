@@ -80,8 +80,20 @@ def _through_cache(
         return replace(known, request=request), True
     with failures_noted(caller, action, request.question):
         found = base.answer(request)
-    caller.service.found.put(key, found)
+    caller.service.found.put(key, _light(found))
     return found, False
+
+
+def _light(found: Found) -> Found:
+    """Return *found* without the vectors, which nobody reads any more."""
+    selection = found.selection
+    kept, dropped = (
+        tuple(replace(c, vector=None) for c in pool)
+        for pool in (selection.candidates, selection.dropped)
+    )
+    return replace(
+        found, selection=replace(selection, candidates=kept, dropped=dropped)
+    )
 
 
 @contextmanager

@@ -81,7 +81,7 @@ class ServiceSettings(BaseSettings):
         default=180, ge=0, le=86_400, description="How long answers are kept (0: never)"
     )
     cache_entries: int = Field(
-        default=1_000, ge=1, le=1_000_000, description="How many answers are kept"
+        default=256, ge=1, le=1_000_000, description="How many answers are kept"
     )
     session_hours: float = Field(
         default=12.0, ge=0.1, le=720.0, description="How long a browser stays signed in"

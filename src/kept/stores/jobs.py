@@ -198,11 +198,12 @@ class Jobs:
             _end(connection, job.no, state, error)
             return _numbered(connection, job.no)
 
-    def put_back(self, job: Job) -> None:
-        """Leave a job for the next start."""
+    def put_back(self, job: Job, error: str | None = None) -> None:
+        """Leave a job for later, with what keeps it from being done now."""
         with self._database.writing() as connection:
             connection.execute(
-                "UPDATE jobs SET state = 'queued' WHERE no = ?", (job.no,)
+                "UPDATE jobs SET state = 'queued', error = ? WHERE no = ?",
+                (error, job.no),
             )
 
 

@@ -1,0 +1,160 @@
+"""The APIs of others: OpenAI's vector stores and embeddings, rerank, Dify."""
+
+import base64
+
+import numpy as np
+import pytest
+from house import House, problem
+
+QUESTION = "how many days of leave do employees have?"
+
+
+@pytest.fixture
+def stocked(house: House) -> House:
+    """Return an app with two documents."""
+    house.add(
+        "Employees have 28 days of leave a year.",
+        title="Handbook",
+        metadata={"year": 2026},
+    )
+    house.add("The pump TW-C235 costs 410 euro.", title="Prices")
+    return house
+
+
+def test_a_vector_store_is_searched(stocked: House) -> None:
+    """The passages of the search, as OpenAI's clients read them."""
+    path = "/v1/vector_stores/default/search"
+    body = {"query": QUESTION, "max_num_results": 3, "rewrite_query": False}
+
+    told = stocked.ask("POST", path, json=body).json()
+    own = stocked.search(QUESTION, k=3).json()["selected"]
+
+    assert told["object"] == "vector_store.search_results.page"
+    assert [one["attributes"]["chunk_id"] for one in told["data"]] == [
+        one["chunk_id"] for one in own
+    ]
+    first = told["data"][0]
+    assert first["filename"] == "Handbook"
+    assert first["score"] == own[0]["relevance"]
+    assert first["attributes"]["year"] == 2026
+    assert first["content"] == [{"type": "text", "text": own[0]["text"]}]
+    assert told["has_more"] is False
+
+
+def test_filters_and_thresholds_of_a_vector_store(stocked: House) -> None:
+    """Conditions on attributes narrow it; what cannot be done is refused."""
+    path = "/v1/vector_stores/default/search"
+
+    def found(**more: object) -> list[str]:
+        body = {"query": [QUESTION, "TW-C235"], **more}
+        data = stocked.ask("POST", path, json=body).json()["data"]
+        return [one["filename"] for one in data]
+
+    is_2026 = {"type": "eq", "key": "year", "value": 2026}
+    refused = stocked.ask(
+        "POST",
+        path,
+        json={"query": "a", "filters": {"type": "gt", "key": "year", "value": 1}},
+    )
+
+    assert set(found()) == {"Handbook", "Prices"}
+    assert found(filters=is_2026) == ["Handbook"]
+    assert found(filters={"type": "and", "filters": [is_2026]}) == ["Handbook"]
+    assert found(ranking_options={"score_threshold": 1.0}) == []
+    problem(refused, 422, "invalid_request")
+
+
+def test_a_vector_store_of_somebody_else_is_not_there(stocked: House) -> None:
+    """Its name is the tenant's."""
+    path = "/v1/vector_stores/globex/search"
+
+    problem(stocked.ask("POST", path, json={"query": "a b"}), 404, "not_found")
+
+
+def test_texts_are_embedded(stocked: House) -> None:
+    """As the knowledge base would, as numbers or as base64."""
+    texts = ["days of leave", "a pump"]
+    body = {"input": texts, "model": "kept"}
+
+    plain = stocked.ask("POST", "/v1/embeddings", json=body).json()
+    packed = stocked.ask(
+        "POST", "/v1/embeddings", json={**body, "encoding_format": "base64"}
+    ).json()
+
+    expected = stocked.service.base.embedder.embed(texts)
+    assert [one["index"] for one in plain["data"]] == [0, 1]
+    for one, other, vector in zip(plain["data"], packed["data"], expected, strict=True):
+        assert np.array(one["embedding"], dtype=np.float32).tolist() == vector.tolist()
+        data = np.frombuffer(base64.b64decode(other["embedding"]), dtype="<f4")
+        assert data.tolist() == vector.tolist()
+    assert plain["model"] == stocked.service.base.embedder.id
+    assert plain["usage"]["total_tokens"] > 0
+
+
+def test_embedding_has_limits(stocked: House) -> None:
+    """Other models, empty texts and too many are refused."""
+
+    def sent(**body: object) -> object:
+        return stocked.ask("POST", "/v1/embeddings", json=body)
+
+    problem(sent(input="a", model="other"), 404, "not_found")
+    problem(sent(input=["a", " "]), 422, "invalid_input")
+    problem(sent(input=["a"] * 129), 422, "invalid_input")
+    problem(sent(input=[]), 422, "invalid_request")
+
+
+def test_texts_are_reranked_as_if_they_were_stored(stocked: House) -> None:
+    """A text of the knowledge base has the relevance that a search gives it."""
+    own = stocked.search(QUESTION).json()["selected"][0]
+    texts = ["The weather is fine.", f"Handbook\n{own['text']}"]
+
+    told = stocked.ask(
+        "POST",
+        "/v1/rerank",
+        json={"query": QUESTION, "documents": texts, "return_documents": True},
+    ).json()
+
+    best = told["results"][0]
+    assert [one["index"] for one in told["results"]] == [1, 0]
+    assert best["relevance_score"] == pytest.approx(own["relevance"])
+    assert best["document"] == {"text": texts[1]}
+
+
+def test_reranking_takes_objects_and_gives_the_best(stocked: House) -> None:
+    """Only as many as asked for come back."""
+    documents = [{"text": "a pump"}, {"text": "days of leave"}]
+    body = {"query": QUESTION, "documents": documents, "top_n": 1}
+
+    told = stocked.ask("POST", "/v1/rerank", json=body).json()
+    wrong = stocked.ask(
+        "POST", "/v1/rerank", json={"query": "a b", "documents": [{"title": "x"}]}
+    )
+
+    assert told["results"][0]["index"] == 1
+    assert len(told["results"]) == 1
+    problem(wrong, 422, "invalid_input")
+
+
+def test_dify_retrieves(stocked: House) -> None:
+    """Records with a score, above the threshold."""
+    body = {
+        "knowledge_id": "default",
+        "query": QUESTION,
+        "retrieval_setting": {"top_k": 2, "score_threshold": 0.1},
+        "metadata_condition": None,
+    }
+
+    told = stocked.ask("POST", "/retrieval", json=body).json()
+    none = stocked.ask(
+        "POST",
+        "/retrieval",
+        json={**body, "retrieval_setting": {"top_k": 2, "score_threshold": 1.0}},
+    ).json()
+    other = stocked.ask("POST", "/retrieval", json={**body, "knowledge_id": "globex"})
+
+    [record] = [r for r in told["records"] if r["title"] == "Handbook"]
+    assert record["content"] == "Employees have 28 days of leave a year."
+    assert 0.1 <= record["score"] <= 1.0
+    assert record["metadata"]["year"] == 2026
+    assert none == {"records": []}
+    problem(other, 404, "not_found")

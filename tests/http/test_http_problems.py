@@ -1,0 +1,256 @@
+"""Every error has one shape, a code of the list, and no traceback."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from house import House, OpenHouse, problem
+from starlette.testclient import TestClient
+
+from kept import errors
+from kept.http.app import build
+from kept.http.limits import Workers
+from kept.http.problems import CODES, ERRORS, MEDIA_TYPE, Problem, code_of, problem_of
+from kept.http.settings import service_settings
+from kept.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+BAD_BODIES = (
+    (b"", "invalid_request"),
+    (b"{", "invalid_json"),
+    (b"nonsense", "invalid_json"),
+    (b"\xff\xfe", "invalid_json"),
+    (b"[]", "invalid_request"),
+    (b"null", "invalid_request"),
+    (b'{"question": 5}', "invalid_request"),
+    (b'{"question": "a b c", "colour": 1}', "invalid_request"),
+    (b'{"question": "half \\ud800 a character"}', "invalid_request"),
+    (b'{"question": "a", "filters": {"metadata": {"a": NaN}}}', "invalid_request"),
+    (b'{"question": "a", "k": 1e400}', "invalid_request"),
+    (b'{"question": "a", "k": ' + b"9" * 5000 + b"}", "invalid_json"),
+    (b"[" * 100_000, "invalid_json"),
+    (b'{"question": "a", "item": "' + b"x" * 300 + b'"}', "invalid_request"),
+)
+LONG_AGO = "a question about nothing in particular"
+
+
+def kinds(base: type[errors.KeptError]) -> Iterator[type[errors.KeptError]]:
+    """Yield an error and all below it."""
+    yield base
+    for kind in base.__subclasses__():
+        yield from kinds(kind)
+
+
+def test_every_error_of_the_library_has_a_code() -> None:
+    """The list has a line for each, and subclasses stand before their parents."""
+    for kind in kinds(errors.KeptError):
+        error = kind.__new__(kind)
+
+        assert code_of(error) in CODES
+    order = [kind for kind, _ in ERRORS]
+    for place, kind in enumerate(order):
+        assert not any(issubclass(later, kind) for later in order[place + 1 :])
+
+
+def test_every_code_is_documented_and_used() -> None:
+    """The page names each, and the code raises each."""
+    page = (ROOT / "docs" / "reference" / "error-codes.md").read_text("utf-8")
+    source = "".join(
+        path.read_text("utf-8") for path in (ROOT / "src/kept/http").rglob("*.py")
+    )
+
+    for code in CODES:
+        assert f"`{code}`" in page
+        assert source.count(f'"{code}"') >= 2, code
+
+
+def test_what_is_wrong_inside_is_not_told() -> None:
+    """Paths and backends stay in the log."""
+    inside = problem_of(errors.StoreFullError("no room on /srv/secret"))
+    outside = problem_of(errors.InputError("the question is empty"))
+
+    assert "/srv" not in str(inside.detail)
+    assert outside.detail == "the question is empty"
+
+
+def test_a_body_that_is_not_as_documented(house: House) -> None:
+    """It is refused, and what was in it is not repeated."""
+    headers = {"content-type": "application/json"}
+    for body, code in BAD_BODIES:
+        response = house.ask("POST", "/v1/search", content=body, headers=headers)
+
+        told = problem(response, CODES[code].status, code)
+        assert len(response.content) < 2_000
+        if code == "invalid_request":
+            assert told["errors"][0]["at"][0] == "body"
+
+
+def test_what_is_not_there(house: House) -> None:
+    """Routes, methods and things."""
+    problem(house.ask("GET", "/nothing"), 404, "no_such_route")
+    problem(house.ask("GET", "/v1/nothing"), 404, "no_such_route")
+    wrong = house.ask("PUT", "/v1/search")
+    problem(wrong, 405, "method_not_allowed")
+    assert "POST" in wrong.headers["allow"]
+    problem(house.ask("GET", "/v1/documents/x"), 404, "not_found")
+    problem(house.ask("GET", "/v1/traces/99999999999999999999"), 404, "not_found")
+    problem(house.ask("GET", "/v1/traces/x"), 422, "invalid_request")
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_a_body_that_is_too_large_is_not_read(
+    open_house: OpenHouse, *, chunked: bool
+) -> None:
+    """Whether its length is stated or not."""
+    house = open_house(max_body_bytes=1_000, max_upload_bytes=5_000)
+    big = json.dumps({"question": "x" * 2_000}).encode()
+    content = iter([big[:600], big[600:]]) if chunked else big
+    headers = {"content-type": "application/json"}
+
+    response = house.ask("POST", "/v1/search", content=content, headers=headers)
+    files = [("files", ("a.txt", b"x" * 2_000))]
+    upload = house.ask("POST", "/v1/documents/files", files=files)
+    files = [("files", ("a.txt", b"x" * 20_000))]
+    large = house.ask("POST", "/v1/documents/files", files=files)
+
+    problem(response, 413, "body_too_large")
+    assert upload.status_code == 202
+    problem(large, 413, "body_too_large")
+
+
+def test_a_bug_is_told_without_its_traceback(tmp_path: Path) -> None:
+    """The client gets a request id, the server goes on."""
+    settings = Settings.of({"store": str(tmp_path / "kb"), "embedder": "hash"})
+    app = build(settings)
+
+    @app.get("/broken")
+    async def broken() -> None:
+        secret = "the secret of the house"  # noqa: S105 -- must not be shown
+        raise RuntimeError(secret)
+
+    with TestClient(app) as client:
+        response = client.get("/broken")
+        alive = client.get("/health")
+
+    problem(response, 500, "internal")
+    assert "secret" not in response.text
+    assert alive.is_success
+
+
+def test_overload_is_answered_early(open_house: OpenHouse) -> None:
+    """When all threads are busy and the queue is full, 503 comes at once."""
+    house = open_house(threads=1, queue=0)
+    free, busy = threading.Event(), threading.Event()
+
+    def occupy() -> None:
+        busy.set()
+        free.wait(30)
+
+    async def hold() -> None:
+        await house.service.workers(occupy)
+
+    portal = house.client.portal
+    assert portal is not None
+    task = portal.start_task_soon(hold)
+    busy.wait(30)
+    try:
+        response = house.search(LONG_AGO)
+        alive = house.client.get("/health")
+    finally:
+        free.set()
+        task.result(30)
+
+    problem(response, 503, "overloaded")
+    assert response.headers["retry-after"] == "1"
+    assert alive.is_success
+    assert house.search(LONG_AGO).is_success
+
+
+def test_work_that_nobody_waits_for_still_counts() -> None:
+    """A request that was cancelled leaves its thread busy until it is done."""
+    free = threading.Event()
+
+    async def story() -> list[int]:
+        workers = Workers(1, 0)
+        task = asyncio.create_task(workers(lambda: free.wait(30)))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.sleep(0.05)
+        seen = [workers.inside]
+        with pytest.raises(Problem):
+            await workers(int)
+        free.set()
+        await asyncio.sleep(0.1)
+        seen.append(await workers(int))
+        workers.close()
+        return seen
+
+    assert asyncio.run(story()) == [1, 0]
+
+
+def test_a_service_that_stops_takes_nothing_new(house: House) -> None:
+    """It says so, and readiness says it too."""
+    house.service.stop()
+
+    response = house.search(LONG_AGO)
+
+    problem(response, 503, "shutting_down")
+    told = problem(house.client.get("/ready"), 503, "not_ready")
+    assert told["checks"]["accepting"] is False
+    assert house.client.get("/health").is_success
+
+
+def test_answers_cannot_be_framed_sniffed_or_scripted(house: House) -> None:
+    """Every response has the headers that keep browsers from being tricked."""
+    for response in (house.client.get("/health"), house.client.get("/v1/keys")):
+        assert response.headers["x-content-type-options"] == "nosniff"
+        assert response.headers["x-frame-options"] == "DENY"
+        assert "default-src 'none'" in response.headers["content-security-policy"]
+        assert re.fullmatch(r"[0-9a-f]{16}", response.headers["x-request-id"])
+
+
+def test_metrics_count_and_name_no_tenant(house: House) -> None:
+    """Requests, problems, answers and the cache are counted."""
+    house.add("Employees have 28 days of leave a year.", tenant="acme-corporation")
+    for _ in range(2):
+        house.search("how many days of leave?", tenant="acme-corporation")
+    house.ask("GET", "/nothing")
+
+    text = house.ask("GET", "/metrics", tenant=None).text
+
+    assert "acme" not in text
+    assert 'kept_cache_total{outcome="hit"} 1.0' in text
+    assert 'kept_http_problems_total{code="no_such_route"} 1.0' in text
+    assert 'route="/v1/search",status="200"} 2.0' in text
+    assert 'kept_documents_total{status="created"} 1.0' in text
+    assert "kept_jobs_queued 0.0" in text
+    problem(house.ask("GET", "/metrics"), 403, "forbidden")
+
+
+def test_metrics_can_be_public(open_house: OpenHouse) -> None:
+    """Only where the settings say so."""
+    house = open_house(public_metrics=True)
+
+    assert house.client.get("/metrics").is_success
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("port", 70_000), ("threads", 0), ("colour", "red")]
+)
+def test_settings_of_the_service_are_refused_in_plain_words(
+    name: str, value: object
+) -> None:
+    """The variable, the value met and the range."""
+    with pytest.raises(errors.SettingsError, match=name.upper() + "|" + name):
+        service_settings(**{name: value})
+
+
+def test_problems_have_their_own_media_type(house: House) -> None:
+    """RFC 9457."""
+    response = house.client.get("/v1/keys")
+
+    assert response.headers["content-type"] == MEDIA_TYPE
