@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from importlib.metadata import version
 from pathlib import Path
 
 import platformdirs
@@ -58,8 +59,8 @@ def corpus_of(
     """Open the knowledge base of a collection, building what is missing of it.
 
     It is kept in *store*, or else in the cache folder under a name that depends on
-    the passages, the embedder and the way texts are cut. What an interrupted
-    attempt has taken in is not taken in again.
+    the passages, the embedder, the way texts are cut and the version of Kept. What
+    an interrupted attempt has taken in is not taken in again.
     """
     key = _fingerprint(collection, settings)
     folder = store or cache_folder() / f"{collection.name}-{key[:16]}"
@@ -124,6 +125,7 @@ def _fingerprint(collection: Collection, settings: Settings) -> str:
     passages = replace(collection, questions=(), qrels={}).fingerprint
     parts = (
         passages,
+        version("kept"),
         embedder_of(settings).id,
         str(settings.chunk_chars),
         str(settings.max_chunks),
