@@ -69,3 +69,18 @@ def test_python_on_a_page_runs(
     monkeypatch.setenv("KEPT_EMBEDDER", "hash")
 
     exec(compile("\n".join(snippets), str(page), "exec"), {"__name__": "page"})  # noqa: S102 -- ours
+
+
+@pytest.mark.model
+def test_the_readme_prints_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The example's output is the real one, with the real model."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    [snippet] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [shown] = re.findall(r"prints\n\n```text\n(.*?)```", text, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+
+    exec(compile(snippet, "README.md", "exec"), {"__name__": "readme"})  # noqa: S102 -- ours
+
+    assert capsys.readouterr().out == shown
