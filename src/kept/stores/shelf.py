@@ -1,8 +1,8 @@
 """A shelf: one tenant's knowledge at one moment, as a query sees it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NamedTuple
 
 import apsw
 import numpy as np
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from kept.errors import NotFoundError
 from kept.filters import Filters
-from kept.model import Candidate, Document
+from kept.model import Candidate, Chunk, Document
 from kept.ports import Leg as LegPort
 from kept.signals import Floats, QueryTerms, bm25, measured, rarity
 from kept.stores import reading
 from kept.stores.filtering import allowed_chunks
 from kept.stores.indexes import TenantIndexes
-from kept.stores.sql import Row, each, every, first, marks
+from kept.stores.sql import each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
 from kept.text.tokens import analyse_query, term_key
@@ -36,6 +36,15 @@ class Leg:
     scores: Floats
 
 
+class _Read(NamedTuple):
+    """A chunk as it was read, with its terms and its length in terms."""
+
+    chunk: Chunk
+    document: Document
+    terms: bytes
+    length: int
+
+
 @dataclass(frozen=True, slots=True)
 class Shelf:
     """One tenant's chunks, their statistics and their indexes, all of one state."""
@@ -48,7 +57,7 @@ class Shelf:
     chunks: int
     total_length: int
     documents: dict[int, Document]
-    rows: dict[int, Row] = field(default_factory=dict)
+    read: dict[int, _Read] = field(default_factory=dict)
 
     def languages(self) -> list[str | None]:
         """Return the languages of the chunks, the most common first.
@@ -175,11 +184,11 @@ class Shelf:
             {*forced, *(key for leg in legs.values() for key in leg.keys.tolist())}
         )
         self._fetch(keys)
-        rows = [self.rows[key] for key in keys]
+        rows = [self.read[key] for key in keys]
         found = np.array(keys, dtype=np.int64)
         cosines = self.indexes.dense.cosines(vector, found)
-        occurrences = frequencies([row[9] for row in rows], terms.keys)
-        lengths = np.array([row[10] for row in rows], dtype=np.float64)
+        occurrences = frequencies([row.terms for row in rows], terms.keys)
+        lengths = np.array([row.length for row in rows], dtype=np.float64)
         columns = measured(terms, cosines, occurrences, lengths)
         for name, leg in legs.items():
             held = set(leg.keys.tolist())
@@ -189,37 +198,30 @@ class Shelf:
         vectors = self.indexes.dense.vectors(found)
         return tuple(
             [
-                self._candidate(row, dict(zip(names, signals, strict=True)), vector)
+                Candidate(
+                    chunk=row.chunk,
+                    document=row.document,
+                    score=signals[0],
+                    signals=dict(zip(names, signals, strict=True)),
+                    vector=vector,
+                )
                 for row, signals, vector in zip(rows, values, vectors, strict=True)
             ]
         )
 
-    def _candidate(
-        self,
-        row: Sequence[Any],
-        signals: dict[str, float],
-        vector: NDArray[np.float32],
-    ) -> Candidate:
-        document = self.documents[row[8] >> ORD_BITS]
-        return Candidate(
-            chunk=reading.chunk_of(document.id, row),
-            document=document,
-            score=signals["cosine"],
-            signals=signals,
-            vector=vector,
-        )
-
     def _fetch(self, keys: Iterable[int]) -> None:
         """Read those of the chunks and their documents that were not read yet."""
-        wanted = [key for key in keys if key not in self.rows]
+        wanted = [key for key in keys if key not in self.read]
         for start in range(0, len(wanted), READ_AT_ONCE):
             part = wanted[start : start + READ_AT_ONCE]
-            for row in reading.chunk_rows(self.connection, part):
-                self.rows[row[8]] = row
             numbers = dict.fromkeys(key >> ORD_BITS for key in part)
             unknown = [number for number in numbers if number not in self.documents]
             if unknown:
                 self.documents.update(reading.documents_by_no(self.connection, unknown))
+            for row in reading.chunk_rows(self.connection, part):
+                document = self.documents[row[8] >> ORD_BITS]
+                chunk = reading.chunk_of(document.id, row)
+                self.read[row[8]] = _Read(chunk, document, row[9], row[10])
 
     def _terms_of(self, keys: Keys) -> tuple[Floats, list[bytes]]:
         rows = each(
