@@ -1,0 +1,147 @@
+"""The command: judgements in, a file, a plot and a floor out."""
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kept.calibration import load
+from kept.cli.calibrate import calibrate
+from kept.errors import InputError
+from kept.knowledge_base import KnowledgeBase
+from kept.settings import Settings
+
+COLOURS = (
+    "red",
+    "blue",
+    "green",
+    "white",
+    "black",
+    "grey",
+    "brown",
+    "pink",
+    "gold",
+    "amber",
+    "violet",
+    "orange",
+)
+THINGS = ("valve", "sensor", "cable")
+
+command = typer.Typer()
+command.command()(calibrate)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Return a store with a document for each coloured thing."""
+    folder = tmp_path / "kb"
+    with KnowledgeBase(Settings.of({"store": str(folder), "embedder": "hash"})) as base:
+        for number, colour in enumerate(COLOURS):
+            for thing in THINGS:
+                base.add(
+                    f"The {colour} {thing} is kept on shelf {number} of the {thing} "
+                    f"room. A {colour} {thing} lasts {number + 3} years in salt water. "
+                    f"Supplier {colour}works ships every {thing} crate from the "
+                    f"harbour of {colour}haven in autumn."
+                )
+    return folder
+
+
+def judged(store: Path, path: Path) -> Path:
+    """Write a judgement for each coloured thing."""
+    lines = [
+        json.dumps(
+            {
+                "question": f"How long does the {colour} {thing} last in salt water?",
+                "text": f"The {colour} {thing} is kept",
+                "relevant": True,
+            }
+        )
+        for colour in COLOURS
+        for thing in THINGS
+    ]
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def run(store: Path, *arguments: str) -> str:
+    """Run the command on the hash embedder and return what it prints."""
+    where = ["--store", str(store), "--embedder", "hash"]
+    result = CliRunner().invoke(command, [*where, *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_judgements_give_a_file_that_a_search_can_use(
+    store: Path, tmp_path: Path
+) -> None:
+    """The file is written into the store and belongs to its embedder."""
+    path = judged(store, tmp_path / "judged.jsonl")
+
+    told = run(store, "--judgements", str(path))
+
+    calibration = load(store / "calibration.json", "hash-v1:512")
+    assert calibration.provenance["fitted_on"][0]["set"] == "judged.jsonl"
+    assert calibration.id in told
+    assert "promised" in told
+
+
+def test_alpha_tells_the_floor_and_its_bound(store: Path, tmp_path: Path) -> None:
+    """The JSON has the figures before and after, and the floor with its numbers."""
+    path = judged(store, tmp_path / "judged.jsonl")
+    out = tmp_path / "own.json"
+
+    told = json.loads(
+        run(
+            store,
+            "--judgements",
+            str(path),
+            "--alpha",
+            "0.3",
+            "--output",
+            str(out),
+            "--json",
+        )
+    )
+
+    assert told["questions"] == len(COLOURS) * len(THINGS)
+    assert told["floor"]["bound"] <= 0.3
+    assert told["after"]["brier"] < 0.1
+    assert Path(told["file"]) == out
+
+
+def test_a_promise_that_cannot_be_kept_is_not_made(store: Path, tmp_path: Path) -> None:
+    """36 questions cannot promise one false citation in a hundred."""
+    path = judged(store, tmp_path / "judged.jsonl")
+
+    told = run(store, "--judgements", str(path), "--alpha", "0.01")
+
+    assert "no floor keeps false citations below 1%" in told
+
+
+def test_a_floor_is_told_in_words(store: Path, tmp_path: Path) -> None:
+    """The variable to set, and what the promise rests on."""
+    path = judged(store, tmp_path / "judged.jsonl")
+
+    told = run(store, "--judgements", str(path), "--alpha", "0.3")
+
+    assert "KEPT_RELEVANCE_FLOOR=" in told
+    assert "Clopper-Pearson" in told
+
+
+def test_known_items_need_no_judgements(store: Path) -> None:
+    """Questions are made from the documents."""
+    told = json.loads(run(store, "--known-items", "30", "--json"))
+
+    assert told["questions"] == 30
+
+
+@pytest.mark.parametrize("arguments", [(), ("--judgements", "x", "--known-items", "3")])
+def test_exactly_one_source_of_questions(
+    store: Path, arguments: tuple[str, ...]
+) -> None:
+    """Neither and both are refused."""
+    with pytest.raises(InputError, match="give either"):
+        run(store, *arguments)
