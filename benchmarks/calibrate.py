@@ -15,6 +15,7 @@ import pickle
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -253,7 +254,11 @@ def _handed(name: str) -> Iterator[Handed]:
             draft = Draft(text=text, title=title, source_uri=passage)
             digest = hashlib.sha256(f"{title}\n{text}".encode()).hexdigest()
             source = Source(uri=passage, raw_sha256=digest)
-            yield Handed(source=source, read=lambda draft=draft: draft)
+            yield Handed(source=source, read=partial(_same, draft))
+
+
+def _same(draft: Draft) -> Draft:
+    return draft
 
 
 def fit_on(name: str, measured: Measured, sets: Sequence[str]) -> Calibration:

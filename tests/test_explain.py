@@ -644,7 +644,9 @@ def test_the_same_configuration_makes_no_difference(filled: KnowledgeBase) -> No
 
 def test_refusals_and_answers_are_told_apart(filled: KnowledgeBase) -> None:
     """A question that one configuration refuses is marked."""
-    open_gate = filled.configured().changed(gate_enable=False, relevance_floor=0.0)
+    open_gate = filled.configured().changed(
+        gate_enable=False, refuse_below=None, relevance_floor=0.0
+    )
 
     [told] = diff_configurations(
         filled, filled.configured(), open_gate, [asking("hello there")]
