@@ -4,8 +4,9 @@ Documents are those of every corpus in ``KEPT_DATA``. Beyond them, the same docu
 come again with their sentences in another order, which keeps the words and makes
 other texts. Vectors are mixtures of two real ones of MiniLM each, of collections that
 ``kept eval`` has embedded before and of a sample embedded here: embedding a million
-chunks takes a working day on two cores. The largest store is the smaller one ten
-times, multiplied in SQL with vectors of its own.
+chunks would take most of a day on two cores. So a chunk's vector is not that of its
+text: times and memory can be measured here, quality cannot. The largest store is the
+smaller one ten times, multiplied in SQL, not taken in, with vectors of its own.
 """
 
 import hashlib
