@@ -55,6 +55,13 @@ class Spool:
         """Forget the sources of a job."""
         shutil.rmtree(self._of(job_id), ignore_errors=True)
 
+    def sweep(self, needed: Callable[[str], bool]) -> None:
+        """Forget what a killed process left behind of jobs that need it no more."""
+        if self._folder.is_dir():
+            for folder in self._folder.iterdir():
+                if not needed(folder.name):
+                    self.drop(folder.name)
+
     def _of(self, job_id: str) -> Path:
         return self._folder / job_id
 
@@ -125,6 +132,7 @@ class Runner:
             if not self._alone(held):
                 return
             self.jobs.requeue()
+            self.spool.sweep(self.jobs.unfinished)
             while not self._stopping.is_set():
                 self._work.clear()
                 try:

@@ -97,10 +97,16 @@ class Service:
         return token
 
     def warm_up(self) -> None:
-        """Load what every question needs, so that all tenants share it."""
+        """Load what every question needs, so that all tenants share it.
+
+        The store is claimed for the embedder, so that no tenant can tell from its
+        fingerprints whether another has handed anything in.
+        """
         with self._warming:
             if not self.warm:
-                _ = self.base.embedder, self.base.parts, self.base.calibration
+                embedder, _ = self.base.embedder, self.base.parts
+                _ = self.base.calibration
+                self.base.store.claim(embedder.id, embedder.dimension)
                 self.warm = True
 
     def base_of(self, tenant: str, preset: str | None = None) -> KnowledgeBase:

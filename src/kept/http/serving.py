@@ -41,6 +41,7 @@ def serve(
     try:
         _check_address(service, limits)
         listening = _bound(limits.host, limits.port)
+        service.warm_up()
         made = service.first_key()
     except BaseException:
         service.close()

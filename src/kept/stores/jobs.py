@@ -154,6 +154,12 @@ class Jobs:
                 "UPDATE jobs SET state = 'queued' WHERE state = 'running'"
             )
 
+    def unfinished(self, job_id: str) -> bool:
+        """Tell whether a job may still need its sources; one to come may, too."""
+        with self._database.reading() as connection:
+            row = first(connection, "SELECT state FROM jobs WHERE id = ?", (job_id,))
+        return row is None or row[0] not in ENDED
+
     def begin(self) -> Job | None:
         """Return the next job, now running; tenants take turns.
 

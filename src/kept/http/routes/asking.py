@@ -47,7 +47,7 @@ async def search(asked: SearchIn, caller: Reader) -> Response:
 @router.post(
     "/ask",
     response_model=shapes.Asked,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {MEDIA_TYPE: {}}}},
 )
 async def ask(asked: AskIn, caller: Reader, request: Request) -> Response:
     """Answer from the passages that deserve to be cited.

@@ -103,7 +103,7 @@ async def cancel_job(
 @router.get(
     "/jobs/{job_id}/events",
     response_class=Response,
-    responses={200: {"content": {MEDIA_TYPE: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {MEDIA_TYPE: {}}}},
 )
 async def follow_job(job_id: str, caller: Reader) -> Response:
     """Follow a job by server-sent events: `progress`, and at the end `end`."""

@@ -1,0 +1,103 @@
+"""The OpenAPI is complete, and the service does what it says, whatever is sent."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import schemathesis
+from house import Hands, House
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from kept.http.app import build, routes_only
+from kept.http.service import Clocks
+from kept.http.settings import service_settings
+from kept.settings import Settings
+
+OPENAPI = routes_only().openapi()
+# The client cannot send files that are none, which is what would be tried.
+schema = schemathesis.openapi.from_dict(OPENAPI).exclude(path="/v1/documents/files")
+CHECKS = [
+    not_a_server_error,
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """Return an app with a document and a key of all tenants."""
+    folder: Path = tmp_path_factory.mktemp("openapi")
+    hands = Hands()
+    app = build(
+        Settings.of({"store": str(folder / "kb"), "embedder": "hash"}),
+        service_settings(rate_per_minute=1_000_000, runs=str(folder)),
+        clocks=Clocks(wall=hands, steady=hands),
+    )
+    client = TestClient(app, base_url="http://127.0.0.1", follow_redirects=False)
+    with client:
+        house = House(client, app.state.service, hands)
+        house.add("Employees have 28 days of leave a year.", title="Handbook")
+        house.key("admin", None)
+        yield house
+
+
+@schema.parametrize()
+@settings(
+    max_examples=4,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_whatever_is_sent_is_answered_as_documented(
+    case: schemathesis.Case, house: House
+) -> None:
+    """No server error, and every answer has a documented type and shape."""
+    case.headers.pop("Kept-Tenant", None)
+    sent = case.as_transport_kwargs(
+        base_url="http://127.0.0.1",
+        headers={"authorization": f"Bearer {house.key('admin', None)}"},
+    )
+    sent = {k: v for k, v in sent.items() if k != "cookies" and v is not None}
+    if isinstance(sent.get("data"), bytes | str):
+        sent["content"] = sent.pop("data")
+
+    response = house.client.request(**sent)
+
+    case.validate_response(response, checks=CHECKS)
+
+
+def test_every_route_is_described() -> None:
+    """A sentence, a tag, an answer with a shape, and how it can fail."""
+    for path, operations in OPENAPI["paths"].items():
+        for method, operation in operations.items():
+            where = f"{method} {path}"
+            assert operation["description"], where
+            assert operation["tags"], where
+            assert "default" in operation["responses"], where
+            assert any(status.startswith("2") for status in operation["responses"])
+
+
+def test_bodies_have_examples() -> None:
+    """Whoever reads it sees what a question and a document look like."""
+    schemas = OPENAPI["components"]["schemas"]
+
+    for name in ("SearchIn", "DocumentsIn", "RetrievalIn", "RerankIn", "EmbeddingsIn"):
+        assert schemas[name]["examples"], name
+
+
+def test_names_of_operations_are_unique() -> None:
+    """Clients that are generated have one function for each."""
+    names = [
+        operation["operationId"]
+        for operations in OPENAPI["paths"].values()
+        for operation in operations.values()
+    ]
+
+    assert len(names) == len(set(names))

@@ -1,0 +1,187 @@
+"""One real process on loopback: first start, signals, kills and restarts."""
+
+import json
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from commands import kept, started
+
+HASH = ("--embedder", "hash")
+TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(150)]
+
+
+@dataclass
+class Served:
+    """A service in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    key: str | None
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """Return a client with a key."""
+        headers = {"authorization": f"Bearer {key or self.key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def stop(self, sign: signal.Signals) -> None:
+        """Send a signal and wait for the end."""
+        self.process.send_signal(sign)
+        self.process.wait(60)
+
+
+@contextmanager
+def serving(store: Path, **env: str) -> Iterator[Served]:
+    """Start the service and wait until it listens."""
+    process = started("serve", "--store", store, *HASH, "--port", 0, env=env)
+    try:
+        assert process.stdout is not None
+        key, url = None, ""
+        while not url:
+            line = process.stdout.readline().decode()
+            assert line, process.communicate()
+            if made := re.match(r"admin key, shown this once: (\S+)", line):
+                key = made[1]
+            elif there := re.search(r"on (http://\S+)", line):
+                url = there[1]
+        yield Served(process, url, key)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def receipts_of(client: httpx.Client, job: str) -> list[dict[str, Any]]:
+    """Return all receipts of a job."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        params = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+        page = client.get(f"/v1/jobs/{job}/receipts", params=params).json()
+        found += page["receipts"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+def last_event(client: httpx.Client, job: str) -> dict[str, Any]:
+    """Follow a job to its end."""
+    told = ""
+    with client.stream("GET", f"/v1/jobs/{job}/events") as response:
+        for line in response.iter_lines():
+            if line.startswith("data: "):
+                told = line.removeprefix("data: ")
+    event: dict[str, Any] = json.loads(told)
+    return event
+
+
+@pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
+def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> None:
+    """Whether it was killed or asked to stop, every text is stored exactly once."""
+    store = tmp_path / "kb"
+    body = {"documents": [{"text": text} for text in TEXTS]}
+    with serving(store) as served, served.client() as client:
+        key = served.key
+        accepted = client.post("/v1/documents", json=body)
+        job = accepted.json()["job_id"]
+        while not client.get(f"/v1/jobs/{job}").json()["done"]:
+            pass
+        before = client.get(f"/v1/jobs/{job}").json()
+        served.stop(sign)
+
+    with serving(store) as served, served.client(key) as client:
+        again = served.key
+        told = last_event(client, job)
+        receipts = receipts_of(client, job)
+        cursor, stored = None, 0
+        while True:
+            params = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+            page = client.get("/v1/documents", params=params).json()
+            stored += len(page["documents"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+        served.stop(signal.SIGTERM)
+
+    assert accepted.status_code == 202
+    assert before["state"] == "running"
+    assert 0 < before["done"] < len(TEXTS)
+    assert again is None
+    assert told["state"] == "done"
+    assert told["done"] == len(receipts) == len(TEXTS)
+    assert stored == len(TEXTS)
+    assert sum(told["counts"].get(s, 0) for s in ("created", "unchanged")) == len(TEXTS)
+    assert told["counts"].get("unchanged", 0) <= 1
+    assert list((store / "spool").iterdir()) == []
+
+
+def test_stopping_finishes_what_was_taken(tmp_path: Path) -> None:
+    """A request that waits gets its answer, followers are let go, and it ends soon."""
+    store = tmp_path / "kb"
+    body = {"documents": [{"text": text} for text in TEXTS]}
+    with serving(store) as served, served.client() as client:
+        job = client.post("/v1/documents", json=body).json()["job_id"]
+        following = threading.Event()
+        ended: list[str] = []
+
+        def follow() -> None:
+            with (
+                served.client() as own,
+                own.stream("GET", f"/v1/jobs/{job}/events") as response,
+            ):
+                for line in response.iter_lines():
+                    following.set()
+                    ended.append(line)
+
+        thread = threading.Thread(target=follow)
+        thread.start()
+        assert following.wait(30)
+
+        served.stop(signal.SIGTERM)
+        thread.join(30)
+
+    assert not thread.is_alive()
+    assert any(line.startswith("data: ") for line in ended)
+
+
+def test_the_same_json_over_the_wire_as_on_the_command_line(tmp_path: Path) -> None:
+    """A store that the command line filled is searched by the service."""
+    store = tmp_path / "kb"
+    file = tmp_path / "handbook.md"
+    file.write_text("# Handbook\n\nEmployees have 28 days of leave a year.\n")
+    question = "how many days of leave do employees have?"
+    kept("ingest", file, "--store", store, *HASH)
+    typed = kept("search", question, "--store", store, *HASH, "--json").json
+
+    with serving(store) as served, served.client() as client:
+        over_http = client.post("/v1/search", json={"question": question}).json()
+
+    del typed["timings"], over_http["timings"]
+    assert over_http == typed
+    assert over_http["selected"]
+
+
+def test_before_there_is_a_key_only_this_machine_is_listened_to(
+    tmp_path: Path,
+) -> None:
+    """Another address is refused with what to do; a configured key allows it."""
+    told = kept("serve", "--store", tmp_path / "kb", *HASH, "--host", "0.0.0.0")  # noqa: S104 -- refused
+
+    assert "there is no key yet" in told.complaint(2)
+
+
+def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    """In one line, with what to do."""
+    with serving(tmp_path / "kb") as served:
+        port = served.url.rpartition(":")[2]
+        told = kept("serve", "--store", tmp_path / "other", *HASH, "--port", port)
+
+    assert "choose another --port" in told.complaint(3)
