@@ -73,6 +73,10 @@ class Reason(StrEnum):
         "relevance_floor",
         "Calibrated relevance below the floor (absolute channel).",
     )
+    RELEVANCE_SHARE = (
+        "relevance_share",
+        "Far less relevant than the best candidate of the question.",
+    )
     UNANSWERABLE = (
         "unanswerable",
         "Even the best candidate is too weak for the question to be answered.",

@@ -132,7 +132,7 @@ def off_topic(dice: random.Random) -> str:
     for n in range(dice.randrange(2, 20)):
         keyword = f"bm25={dice.uniform(0.1, 3)}" if dice.random() < 0.5 else ""
         cosine = dice.uniform(0.0, 0.2)
-        rows.append(f"c{n} {cosine} relevance={cosine / 4} {keyword}")
+        rows.append(f"c{n} {cosine} relevance={cosine / 8} {keyword}")
     return "\n".join(rows)
 
 
@@ -185,7 +185,7 @@ def test_a_single_good_hit_passes_the_absolute_floor_without_protection() -> Non
 def test_borderline_relevance_is_reranked_in_default() -> None:
     """Opportunistic rerank: the band that is never met on the fused score works."""
     default = preset("default")
-    pool = candidates("a 0.5 relevance=0.5\nb 0.49 relevance=0.55")
+    pool = candidates("a 0.5 relevance=0.15\nb 0.49 relevance=0.2")
 
     plan = default.plan(default.configure(), Parts(0.1, reranker=RelevanceReranker()))
     selection = plan.pipeline(QUERY, pool)

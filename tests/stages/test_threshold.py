@@ -14,6 +14,7 @@ from kept.stages import (
     MaxDistance,
     MinSimilarity,
     RelevanceFloor,
+    RelevanceShare,
     ScoreFloor,
 )
 from kept.testing import candidates, ids, told
@@ -188,3 +189,29 @@ def test_a_bound_out_of_range_is_refused(
     """A stage cannot be built that could not work."""
     with pytest.raises(SettingsError, match=message):
         build()
+
+
+def test_weak_company_of_a_good_passage_is_dropped() -> None:
+    """A tenth of the best relevance is asked for; the best alone sets the bar."""
+    pool = candidates("""
+        a 0.9 relevance=0.53
+        b 0.8 relevance=0.053
+        c 0.7 relevance=0.05
+        d 0.6 relevance=0.01 !
+    """)
+
+    outcome = RelevanceShare(0.1)(QUERY, pool)
+
+    assert ids(outcome) == ["a", "b", "d"]
+    assert told(outcome) == [
+        ("c", "dropped", "relevance_share", {"relevance": 0.05, "at_least": 0.053}),
+        ("d", "spared", "relevance_share", {"relevance": 0.01, "at_least": 0.053}),
+    ]
+    assert outcome.facts == {"best": 0.53, "share": 0.1}
+
+
+def test_equally_weak_passages_are_left_to_the_floor() -> None:
+    """With nothing good beside them, a share of the best drops nobody."""
+    pool = candidates("a 0.9 relevance=0.02\nb 0.8 relevance=0.01")
+
+    assert ids(RelevanceShare(0.5)(QUERY, pool)) == ["a", "b"]

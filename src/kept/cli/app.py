@@ -4,6 +4,7 @@ import typer
 
 from kept.cli import (
     ask,
+    calibrate,
     demo,
     evaluate,
     explain,
@@ -41,6 +42,7 @@ app.add_typer(upkeep.models_app, name="models")
 app.add_typer(references.references_app, name="references")
 app.add_typer(evaluate.eval_app, name="eval")
 app.command()(evaluate.compare)
+app.command()(calibrate.calibrate)
 app.command()(evaluate.sweep)
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)

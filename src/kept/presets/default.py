@@ -22,6 +22,7 @@ from kept.stages import (
     ProtectNearMatches,
     ReciprocalRankFusion,
     RelevanceFloor,
+    RelevanceShare,
     TopK,
 )
 
@@ -74,6 +75,13 @@ class DefaultSettings(PresetSettings):
         ge=0.0,
         le=1.0,
         description="Cite nothing below this calibrated relevance",
+    )
+    relevance_share: float | None = Field(
+        default=0.1,
+        ge=0.0,
+        le=1.0,
+        description="Cite nothing with less than this share of the best passage's "
+        "relevance (none: the floor alone decides)",
     )
     refuse_below: float | None = Field(
         default=0.03,
@@ -175,7 +183,7 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
     """List the stages in the order in which they run."""
     near = settings.near_match_distance
     protect_keyword = settings.keyword_protection
-    refuse_below = settings.refuse_below
+    refuse_below, share = settings.refuse_below, settings.relevance_share
     max_chars = settings.max_chars
     mmr = settings.diversity == "mmr"
     return Pipeline.of(
@@ -186,6 +194,7 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         else ProtectKeywordHit(protect_keyword, "bm25_share"),
         None if refuse_below is None else Answerable(refuse_below),
         RelevanceFloor(settings.relevance_floor),
+        None if share is None else RelevanceShare(share),
         DenseFloor(settings.cosine_floor, settings.cosine_waiver, "cosine", "coverage"),
         rerank(settings, parts),
         Diversity(settings.diversity_per_document, settings.diversity_gap)

@@ -22,6 +22,7 @@ from kept.stages.threshold import (
     MaxDistance,
     MinSimilarity,
     RelevanceFloor,
+    RelevanceShare,
     ScoreFloor,
 )
 
@@ -51,6 +52,7 @@ __all__ = [
     "ReciprocalRankFusion",
     "RelevanceFloor",
     "RelevanceReranker",
+    "RelevanceShare",
     "ReservedTokenBudget",
     "ScoreFloor",
     "SmallDense",
@@ -88,6 +90,7 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
             ProtectNearMatches,
             ReciprocalRankFusion,
             RelevanceFloor,
+            RelevanceShare,
             ReservedTokenBudget,
             ScoreFloor,
             SmallDense,

@@ -1,10 +1,11 @@
 """Floors and ceilings: drop what is not near, strong or relevant enough."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 from kept.decisions import DROPPED, SPARED, Decision, Drop, Outcome, Reason, sift
 from kept.model import Candidate, Query, Scalar
+from kept.signals import PLACES
 from kept.stages.bounds import demand
 
 
@@ -47,6 +48,28 @@ class RelevanceFloor:
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Hold each candidate's relevance against the floor."""
         return floored(candidates, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
+
+
+@dataclass(frozen=True)
+class RelevanceShare:
+    """Drop candidates with less than the share *at_least* of the best relevance.
+
+    A passage that may be worth citing alone is weak company for a good one.
+    """
+
+    name: ClassVar[str] = "relevance_share"
+
+    at_least: float
+
+    def __post_init__(self) -> None:
+        demand(self.name, "at_least", self.at_least, 0.0, 1.0)
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Hold each candidate's relevance against its share of the best."""
+        best = max((c.signal("relevance") for c in candidates), default=0.0)
+        least = round(self.at_least * best, PLACES)
+        outcome = floored(candidates, "relevance", least, Reason.RELEVANCE_SHARE)
+        return replace(outcome, facts={"best": best, "share": self.at_least})
 
 
 @dataclass(frozen=True)
