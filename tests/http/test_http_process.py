@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -185,3 +186,15 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         told = kept("serve", "--store", tmp_path / "other", *HASH, "--port", port)
 
     assert "choose another --port" in told.complaint(3)
+
+
+def test_commands_do_not_pay_for_the_service() -> None:
+    """What only the service needs is loaded only by it."""
+    code = (
+        "import sys, kept.cli.app; "
+        "print(*{'fastapi', 'uvicorn', 'prometheus_client'} & set(sys.modules))"
+    )
+
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert ran.stdout.strip() == b""
