@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -186,6 +187,19 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         told = kept("serve", "--store", tmp_path / "other", *HASH, "--port", port)
 
     assert "choose another --port" in told.complaint(3)
+
+
+def test_a_small_answer_does_not_wait_for_the_next(tmp_path: Path) -> None:
+    """Ten answers take no longer than one delayed acknowledgement would each."""
+    with serving(tmp_path / "kb") as served, served.client() as client:
+        client.get("/health")
+        times = []
+        for _ in range(10):
+            began = time.perf_counter()
+            client.get("/health")
+            times.append(time.perf_counter() - began)
+
+    assert min(times) < 0.03
 
 
 def test_commands_do_not_pay_for_the_service() -> None:

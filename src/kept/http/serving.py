@@ -82,9 +82,18 @@ def is_loopback(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
+    """Return a listening socket.
+
+    Its protocol is named, because only then does asyncio send small answers at once.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(BACKLOG)
     except (OSError, UnicodeError) as error:
+        listening.close()
         msg = f"{host}:{port} cannot be listened on ({error}); choose another --port"
         raise InputError(msg) from error
+    return listening
