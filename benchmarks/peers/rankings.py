@@ -5,9 +5,10 @@ import subprocess
 import sys
 import venv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from kept.evaluating.asking import asking
+from kept.evaluating.asking import Recall, asking
 from kept.evaluating.corpus import Corpus
 from kept.evaluating.summary import intervals_of
 from kept.evaluation.collection import Collection
@@ -24,21 +25,32 @@ PEERS = ("langchain", "llamaindex", "haystack")
 
 def ours_on(collection: Collection, corpus: Corpus) -> dict[str, EvaluationRun]:
     """Run Kept's plain order, and each of its legs alone."""
-    kinds = {
-        "Kept, default": {},
-        "BM25 alone": {"dense_weight": 0.0, "keyword_weight": 1.0},
-        "MiniLM alone": {"dense_weight": 1.0, "keyword_weight": 0.0},
+    asked = asking(corpus, "default")
+    recalls = {q.text: asked.recall(q.text) for q in collection.questions}
+
+    def of_leg(leg: str) -> Callable[[str], Ranked]:
+        return lambda text: asked.plain(_only(recalls[text], leg))
+
+    searches = {
+        "Kept, default": lambda text: asked.plain(recalls[text]),
+        "BM25 alone": of_leg("in_keyword"),
+        "MiniLM alone": of_leg("in_dense"),
     }
-    asked = {name: asking(corpus, "default", given) for name, given in kinds.items()}
-    recalls = {
-        q.text: asked["Kept, default"].recall(q.text) for q in collection.questions
-    }
-    return {
-        name: run_of(
-            collection, name, lambda text, each=each: each.plain(recalls[text])
-        )
-        for name, each in asked.items()
-    }
+    return {name: run_of(collection, name, s) for name, s in searches.items()}
+
+
+def _only(recall: Recall, leg: str) -> Recall:
+    """Return what one leg brought, scored by that leg."""
+    signal = {"in_keyword": "bm25", "in_dense": "cosine"}[leg]
+    members = [c for c in recall.candidates if c.signals[leg]]
+    absent = {other: 0.0 for other in ("in_keyword", "in_dense") if other != leg}
+    return replace(
+        recall,
+        candidates=tuple(
+            replace(c, score=c.signals[signal], signals={**c.signals, **absent})
+            for c in members
+        ),
+    )
 
 
 def peer_on(peer: str, collection: Collection, corpus: Corpus) -> EvaluationRun:
