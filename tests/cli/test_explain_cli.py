@@ -18,6 +18,7 @@ from kept.knowledge_base import KnowledgeBase
 QUESTION = "When does the Leeds office open?"
 FLOORLESS = {
     "KEPT_RELEVANCE_FLOOR": "0",
+    "KEPT_RELEVANCE_SHARE": "0",
     "KEPT_COSINE_FLOOR": "-1",
     "KEPT_NEAR_MATCH_DISTANCE": "0",
     "KEPT_TOP_K": "2",
