@@ -156,6 +156,7 @@ def test_a_recorded_query_keeps_its_preset(make_base: Make) -> None:
     filled(make_base(record_queries="text"))
     other = make_base(record_queries="text", preset="tenant_kb")
     other.search(QUESTION)
+    other.close()
     default = make_base(record_queries="text")
 
     assert again(default).outcome == "identical"
