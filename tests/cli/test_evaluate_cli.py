@@ -439,3 +439,34 @@ def test_broken_pairs_are_told_with_their_line(
     file.write_text(line + "\n", "utf-8")
 
     assert told in kept("eval", "duplicates", file).complaint(3)
+
+
+def test_ordinal_ratings_are_measured_by_item_and_coverage(tmp_path: Path) -> None:
+    """The mean error of what was answered, and how much was."""
+    rows = [
+        {"participant": "p1", "item": "Sleep", "prediction": 2, "truth": 2},
+        {"participant": "p1", "item": "Tired", "prediction": 3, "truth": 1},
+        {"participant": "p2", "item": "Sleep", "prediction": 1, "truth": 1},
+        {"participant": "p2", "item": "Tired", "prediction": None, "truth": 0},
+    ]
+    file = tmp_path / "ratings.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in rows))
+
+    shown = json.loads(kept("eval", "ordinal", file, "--json").out)
+    told = kept("eval", "ordinal", file).out
+
+    assert shown["coverage"]["estimate"] == 0.75
+    assert round(shown["mae"]["estimate"], 9) == round(2 / 3, 9)
+    assert shown["mae_by_item"]["Sleep"]["estimate"] == 0.0
+    assert "MAE" in told
+
+
+def test_a_rating_that_is_none_is_named_by_its_line(tmp_path: Path) -> None:
+    """The line, the field, the value and what was expected."""
+    file = tmp_path / "ratings.jsonl"
+    file.write_text('{"participant": "p", "item": "Sleep", "prediction": "2"}\n')
+
+    ran = kept("eval", "ordinal", file)
+
+    assert ran.code == 3
+    assert "prediction is '2'" in ran.err

@@ -194,6 +194,24 @@ def duplicates(
     measuring.show_pairs(measuring.pairs(pairs, chosen, same_from), as_json)
 
 
+@eval_app.command("ordinal")
+def ordinal(
+    ratings: Annotated[
+        Path,
+        typer.Argument(help="Ratings as JSON lines: participant, item, prediction, …"),
+    ],
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell how far predicted ordinal scores are off, by item and by coverage.
+
+    Each line has participant, item, prediction (null: abstained), truth and
+    confidence. Intervals are resampled by participant.
+    """
+    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+
+    measuring.show_ratings(ratings, as_json)
+
+
 def compare(
     before: Annotated[
         Path, typer.Argument(help="Run A: the folder of kept eval --out.")

@@ -29,9 +29,10 @@ from kept.evaluation.arms import FixtureReport, FixtureVerdict
 from kept.evaluation.collection import Collection
 from kept.evaluation.fixture import load_fixture
 from kept.evaluation.junit import fixture_junit
-from kept.evaluation.loaders import load_collection, load_text_pairs
+from kept.evaluation.loaders import load_collection, load_ratings, load_text_pairs
 from kept.evaluation.measures import DEFAULT_MEASURES
 from kept.evaluation.measures import Measures as ParsedMeasures
+from kept.evaluation.ordinal import ordinal
 from kept.evaluation.report import Report, as_data, report_data
 from kept.evaluation.resampling import STANDARD
 from kept.evaluation.runs import EvaluationRun, RunWriter
@@ -41,6 +42,7 @@ from kept.evaluation.tables import (
     abstention_tables,
     duplicate_tables,
     fixture_tables,
+    ordinal_tables,
     report_tables,
     sweep_tables,
 )
@@ -277,6 +279,15 @@ def show_pairs(found: PairsReport, as_json: bool) -> None:
     for note in found.notes:
         say(note)
     _print(duplicate_tables(found.report))
+
+
+def show_ratings(path: Path, as_json: bool) -> None:
+    """Show how far ordinal ratings are off, by item and by coverage."""
+    found = ordinal(load_ratings(path))
+    if as_json:
+        print_json(as_data(found))
+        return
+    _print(ordinal_tables(found))
 
 
 def show_comparison(report: Report, as_json: bool) -> None:

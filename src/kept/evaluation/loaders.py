@@ -29,6 +29,7 @@ from kept.evaluation.collection import (
     assembled,
 )
 from kept.evaluation.lines import at_line, csv_rows, json_lines, text_field
+from kept.evaluation.ordinal import Rating
 from kept.evaluation.trec import read_qrels
 
 
@@ -199,6 +200,37 @@ def load_text_pairs(path: Path) -> tuple[TextPair, ...]:
         msg = f"{path}: there are no pairs in it; write one JSON object per line"
         raise InputError(msg)
     return tuple(pairs)
+
+
+def load_ratings(path: Path) -> tuple[Rating, ...]:
+    """Load ordinal ratings from JSON lines.
+
+    Each has ``participant``, ``item``, ``prediction`` (a whole number, or null where
+    the system abstained), ``truth`` and, if there is one, ``confidence``.
+    """
+    ratings = []
+    for number, record in json_lines(path):
+        for name, allowed in (
+            ("prediction", (int, type(None))),
+            ("truth", (int,)),
+            ("confidence", (int, float)),
+        ):
+            value = record.get(name, 0.0 if name == "confidence" else None)
+            if isinstance(value, bool) or not isinstance(value, allowed):
+                raise at_line(path, number, f"{name} is {value!r}", "a number")
+        ratings.append(
+            Rating(
+                participant=text_field(path, number, record, "participant"),
+                item=text_field(path, number, record, "item"),
+                prediction=record["prediction"],
+                truth=record["truth"],
+                confidence=float(record.get("confidence", 0.0)),
+            )
+        )
+    if not ratings:
+        msg = f"{path}: there are no ratings in it; write one JSON object per line"
+        raise InputError(msg)
+    return tuple(ratings)
 
 
 def _passages(path: Path) -> Iterator[Passage]:
