@@ -45,8 +45,8 @@ class SqliteStore:
         if writable:
             _make(folder)
         elif not (folder / FILE).exists():
-            advice = "'kept ingest PATH' makes one"
-            raise NotFoundError("knowledge base", str(folder), advice)
+            kind, advice = "knowledge base", "'kept ingest PATH' makes one"
+            raise NotFoundError(kind, str(folder), advice)
         self.database = Database(folder / FILE, writable=writable)
         self._lock = threading.Lock()
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
