@@ -74,6 +74,7 @@ class _Session:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
         await self.client.aclose()
+        await asyncio.sleep(0)
 
 
 class Transport:
