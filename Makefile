@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
 .PHONY: demo test check format bench bench-quality serve docs clean
@@ -20,7 +21,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 $(VENV)/.developing: $(VENV)/.installed
 	@echo "installing what the tests need …"
-	@$(PIP) install --constraint constraints.txt --group dev
+	@$(PIP) install --constraint constraints.txt --group dev --editable ".[$(EXTRAS)]"
 	@touch $@
 
 demo: $(VENV)/.installed
