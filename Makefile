@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test check format bench bench-quality serve docs clean
+.PHONY: demo test browser check format bench bench-load bench-quality serve docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -27,9 +27,13 @@ $(VENV)/.developing: $(VENV)/.installed
 demo: $(VENV)/.installed
 	@$(BIN)/kept demo --store $(DEMO_STORE)
 
-test: $(VENV)/.developing
+test: $(VENV)/.developing browser
 	@$(BIN)/kept models install
 	@$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
+
+# The pages are tested in a real browser; where none can be had, those tests are skipped.
+browser:
+	@sh tests/browser/install-chromium.sh
 
 check: $(VENV)/.developing
 	@$(BIN)/ruff check .
@@ -43,6 +47,10 @@ format: $(VENV)/.developing
 bench: $(VENV)/.developing
 	@$(BIN)/kept models install
 	@$(BIN)/python benchmarks/run.py
+
+bench-load: $(VENV)/.developing
+	@$(BIN)/kept models install
+	@$(BIN)/python benchmarks/load.py
 
 bench-quality: $(VENV)/.developing
 	@$(BIN)/kept models install

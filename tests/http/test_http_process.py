@@ -1,64 +1,21 @@
 """One real process on loopback: first start, signals, kills and restarts."""
 
 import json
-import re
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from commands import kept, started
+from commands import kept
+from served import HASH, serving
 
-HASH = ("--embedder", "hash")
 TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(150)]
-
-
-@dataclass
-class Served:
-    """A service in a process of its own."""
-
-    process: subprocess.Popen[bytes]
-    url: str
-    key: str | None
-
-    def client(self, key: str | None = None) -> httpx.Client:
-        """Return a client with a key."""
-        headers = {"authorization": f"Bearer {key or self.key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
-
-    def stop(self, sign: signal.Signals) -> None:
-        """Send a signal and wait for the end."""
-        self.process.send_signal(sign)
-        self.process.wait(60)
-
-
-@contextmanager
-def serving(store: Path, **env: str) -> Iterator[Served]:
-    """Start the service and wait until it listens."""
-    process = started("serve", "--store", store, *HASH, "--port", 0, env=env)
-    try:
-        assert process.stdout is not None
-        key, url = None, ""
-        while not url:
-            line = process.stdout.readline().decode()
-            assert line, process.communicate()
-            if made := re.match(r"admin key, shown this once: (\S+)", line):
-                key = made[1]
-            elif there := re.search(r"on (http://\S+)", line):
-                url = there[1]
-        yield Served(process, url, key)
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def receipts_of(client: httpx.Client, job: str) -> list[dict[str, Any]]:

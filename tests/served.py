@@ -1,0 +1,58 @@
+"""The service in a process of its own, on a free port of loopback."""
+
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from commands import started
+
+HASH = ("--embedder", "hash")
+
+
+@dataclass
+class Served:
+    """A service in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    url: str
+    key: str | None
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """Return a client with a key."""
+        headers = {"authorization": f"Bearer {key or self.key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def stop(self, sign: signal.Signals) -> None:
+        """Send a signal and wait for the end."""
+        self.process.send_signal(sign)
+        self.process.wait(60)
+
+
+@contextmanager
+def serving(store: Path, **env: str) -> Iterator[Served]:
+    """Start the service and wait until it listens; its log lies beside the store."""
+    told = store.with_name(f"{store.name}.log")
+    with told.open("ab") as log:
+        process = started(
+            *("serve", "--store", store, *HASH, "--port", 0), env=env, stderr=log
+        )
+    try:
+        assert process.stdout is not None
+        key, url = None, ""
+        while not url:
+            line = process.stdout.readline().decode()
+            assert line, told.read_text()
+            if made := re.match(r"admin key, shown this once: (\S+)", line):
+                key = made[1]
+            elif there := re.search(r"on (http://\S+)", line):
+                url = there[1]
+        yield Served(process, url, key)
+    finally:
+        process.kill()
+        process.communicate()
