@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 
-import apsw
 import pytest
 import structlog
 from structlog.testing import capture_logs
@@ -15,7 +14,9 @@ from kept.knowledge_base import KnowledgeBase
 from kept.recorded import code_version, digest, recorded, request_of
 from kept.replay import Replayed, replay
 from kept.settings import Settings
+from kept.stores.connection import Database
 from kept.stores.recording import Recorder
+from kept.stores.sqlite import FILE
 from kept.telling import replayed_json, replayed_line
 
 Make = Callable[..., KnowledgeBase]
@@ -253,7 +254,8 @@ def test_a_record_that_cannot_be_written_is_logged(make_base: Make) -> None:
     """Telemetry fails no query."""
     base = filled(make_base())
     entry = recorded(base.search(QUESTION), "default", with_text=False)
-    recorder = Recorder(base.store.folder / "missing" / "kept.sqlite", keep=3)
+    path = base.store.folder / FILE
+    recorder = Recorder(Database(path, writable=False), keep=3)
 
     with capture_logs() as logs:
         recorder.note("default", lambda: entry)
@@ -273,14 +275,8 @@ def test_a_tenant_without_documents_is_not_recorded(make_base: Make) -> None:
 
 def test_a_record_does_not_wait_for_the_disk(keeping: KnowledgeBase) -> None:
     """The recorder's commits are not synchronous; those of documents are."""
-    keeping.search(QUESTION)
-    keeping.last_queries(1)
-    recorder = keeping._recorder  # noqa: SLF001 -- how it commits is the point
-
-    assert recorder is not None
-    connection = recorder._connection  # noqa: SLF001
-    assert isinstance(connection, apsw.Connection)
-    assert connection.pragma("synchronous") == 1
+    with keeping.store.database.relaxed() as recording:
+        assert recording.pragma("synchronous") == 1
     with keeping.store.database.writing() as writer:
         assert writer.pragma("synchronous") == 2
 

@@ -15,6 +15,7 @@ from kept.errors import (
     StoreReadOnlyError,
 )
 from kept.stores.schema import VERSION, migrate
+from kept.stores.sql import Connection
 
 BUSY_TIMEOUT_MS = 60_000
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -30,6 +31,8 @@ class Database:
         self._local = threading.local()
         self._lock = threading.RLock()
         self._opened: list[apsw.Connection] = []
+        self._relaxing = threading.RLock()
+        self._relaxed: apsw.Connection | None = None
         with translated(path):
             self._writer = self._connect() if writable else None
             if self._writer is not None:
@@ -40,19 +43,33 @@ class Database:
                 self._check_readable()
 
     @contextmanager
-    def writing(self) -> Iterator[apsw.Connection]:
+    def writing(self, tenant: str | None = None) -> Iterator[apsw.Connection]:
         """Hold the one write transaction; all of it happens, or none."""
         if self._writer is None:
-            msg = (
-                f"{self.path.parent} is read-only; make the folder writable, "
-                "or copy it somewhere that is"
-            )
-            raise StoreReadOnlyError(msg)
+            raise self._read_only()
         with self._lock, translated(self.path), transaction(self._writer, "IMMEDIATE"):
             yield self._writer
 
     @contextmanager
-    def reading(self) -> Iterator[apsw.Connection]:
+    def relaxed(self, tenant: str | None = None) -> Iterator[apsw.Connection]:
+        """Hold a write transaction whose end does not wait for the disk.
+
+        Checkpoints still do, so the documents are as safe as without it.
+        """
+        if not self.writable:
+            raise self._read_only()
+        with self._relaxing, translated(self.path):
+            if self._relaxed is None:
+                self._relaxed = self._connect()
+                self._relaxed.pragma("synchronous", "normal")
+            with transaction(self._relaxed, "IMMEDIATE"):
+                yield self._relaxed
+
+    def alone(self, connection: Connection, name: str) -> None:
+        """Do nothing more: whoever writes is alone here."""
+
+    @contextmanager
+    def reading(self, tenant: str | None = None) -> Iterator[apsw.Connection]:
         """Hold a snapshot: what it shows does not change under the reader."""
         reader = self._reader()
         with translated(self.path), transaction(reader, "DEFERRED"):
@@ -63,6 +80,12 @@ class Database:
         for connection in self._opened:
             connection.close()
         self._opened.clear()
+
+    def _read_only(self) -> StoreReadOnlyError:
+        return StoreReadOnlyError(
+            f"{self.path.parent} is read-only; make the folder writable, "
+            "or copy it somewhere that is"
+        )
 
     def _reader(self) -> apsw.Connection:
         reader: apsw.Connection | None = getattr(self._local, "reader", None)

@@ -1,26 +1,23 @@
 """Recording: queries are written down behind the back of whoever asks.
 
-Records are telemetry, not truth: they are written by a thread of their own, over a
-connection that does not wait for the disk at every commit, and losing one is logged
-but fails no query.
+Records are telemetry, not truth: they are written by a thread of their own, in
+transactions that do not wait for the disk, and losing one is logged but fails no
+query.
 """
 
 import json
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
-import apsw
 import structlog
 
 from kept.errors import NotFoundError
 from kept.logs import whisper
 from kept.recorded import Recorded
-from kept.stores.connection import BUSY_TIMEOUT_MS, Database, transaction, translated
 from kept.stores.reading import tenant_no
-from kept.stores.sql import every
+from kept.stores.sql import Connection, Database, every, only
 from kept.stores.writing import as_json, now
 
 LONGEST_QUEUE = 10_000
@@ -42,12 +39,11 @@ class Recorder:
     little more than handing it over.
     """
 
-    def __init__(self, path: Path, keep: int) -> None:
-        self._path = path
+    def __init__(self, database: Database, keep: int) -> None:
+        self._database = database
         self._keep = keep
         self._pending: deque[_Entry] = deque(maxlen=LONGEST_QUEUE)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kept-recorder")
-        self._connection: apsw.Connection | None = None
         self._closed = False
 
     def note(self, tenant: str, make: Callable[[], Recorded]) -> None:
@@ -60,14 +56,12 @@ class Recorder:
         self._later().result()
 
     def close(self) -> None:
-        """Write what is left and let go of the file; a second time does nothing."""
+        """Write what is left; a second time does nothing."""
         if self._closed:
             return
         self.flush()
         self._closed = True
         self._thread.shutdown()
-        if self._connection is not None:
-            self._connection.close()
 
     def _later(self) -> Future[None]:
         return self._thread.submit(self._write)
@@ -80,39 +74,26 @@ class Recorder:
             return
         try:
             rows = [(tenant, at, make()) for tenant, at, make in batch]
-            with translated(self._path):
-                connection = self._open()
-                with transaction(connection, "IMMEDIATE"):
+            for name in dict.fromkeys(tenant for tenant, _, _ in rows):
+                with self._database.relaxed(name) as connection:
                     for tenant, at, recorded in rows:
-                        self._insert(connection, tenant, at, recorded)
+                        if tenant == name:
+                            self._insert(connection, tenant, at, recorded)
         except Exception:
             logger.exception("queries_not_recorded", count=len(batch))
 
-    def _open(self) -> apsw.Connection:
-        """Return a connection whose commits do not wait for the disk.
-
-        Checkpoints still do, so the documents are as safe as without it.
-        """
-        if self._connection is None:
-            connection = apsw.Connection(
-                str(self._path), flags=apsw.SQLITE_OPEN_READWRITE
-            )
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            connection.pragma("synchronous", "normal")
-            self._connection = connection
-        return self._connection
-
     def _insert(
-        self, connection: apsw.Connection, name: str, at: str, recorded: Recorded
+        self, connection: Connection, name: str, at: str, recorded: Recorded
     ) -> None:
         tenant = tenant_no(connection, name)
         if not tenant:
             whisper("query_not_recorded", tenant=name, why="it has no documents")
             return
-        connection.execute(
+        (no,) = only(
+            connection,
             "INSERT INTO queries (tenant_no, at, preset, question, question_sha256,"
             " request, knowledge_base, configuration, code, result_sha256, result)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING no",
             (
                 *(tenant, at, recorded.preset, _storable(recorded.question)),
                 *(recorded.question_sha256, as_json(recorded.request)),
@@ -120,10 +101,10 @@ class Recorder:
                 *(recorded.result_sha256, as_json(recorded.result)),
             ),
         )
-        if connection.last_insert_rowid() % min(PRUNED_EVERY, self._keep) == 0:
+        if no % min(PRUNED_EVERY, self._keep) == 0:
             self._prune(connection, tenant)
 
-    def _prune(self, connection: apsw.Connection, tenant: int) -> None:
+    def _prune(self, connection: Connection, tenant: int) -> None:
         connection.execute(
             "DELETE FROM queries WHERE tenant_no = ? AND no <= (SELECT no FROM queries"
             " WHERE tenant_no = ? ORDER BY no DESC LIMIT 1 OFFSET ?)",
@@ -133,7 +114,7 @@ class Recorder:
 
 def last_queries(database: Database, tenant: str, count: int) -> list[Recorded]:
     """Return the latest recorded queries of a tenant, oldest of them first."""
-    with database.reading() as connection:
+    with database.reading(tenant) as connection:
         rows = every(
             connection,
             f"SELECT {_COLUMNS} FROM queries WHERE tenant_no = ?"  # noqa: S608 -- ours
@@ -147,7 +128,7 @@ def named_queries(
     database: Database, tenant: str, numbers: Sequence[int]
 ) -> list[Recorded]:
     """Return recorded queries by their numbers, or say which is not here."""
-    with database.reading() as connection:
+    with database.reading(tenant) as connection:
         no = tenant_no(connection, tenant)
         found: list[Recorded] = []
         for number in numbers:

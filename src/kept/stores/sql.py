@@ -1,35 +1,90 @@
-"""Asking SQLite: rows as plain tuples, with no types to argue about."""
+"""Asking a database: rows as plain tuples, in SQL that more than one understands.
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+Statements have question marks for values, numbered (``?1``) where one is used twice.
+"""
 
-import apsw
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 Row = tuple[Any, ...]
 
 
-def every(
-    connection: apsw.Connection, sql: str, values: Sequence[Any] = ()
-) -> list[Row]:
+class Rows(Protocol):
+    """What a statement brought back."""
+
+    def fetchall(self) -> list[Row]:
+        """Return all rows."""
+        ...
+
+    def fetchone(self) -> Row | None:
+        """Return the next row, if there is one."""
+        ...
+
+    def __iter__(self) -> Iterator[Row]:
+        """Yield the rows."""
+        ...
+
+
+class Connection(Protocol):
+    """A transaction in which statements are run."""
+
+    def execute(self, sql: str, values: Sequence[Any] = ..., /) -> Rows:
+        """Run one statement."""
+        ...
+
+    def executemany(self, sql: str, values: Iterable[Sequence[Any]], /) -> Rows:
+        """Run one statement for each of *values*, in order."""
+        ...
+
+
+class Database(Protocol):
+    """Tables that several threads and processes share.
+
+    *tenant* says whose rows are meant; without one they are those of the store as a
+    whole, such as its keys and jobs.
+    """
+
+    @property
+    def writable(self) -> bool:
+        """Whether anything may be changed here."""
+        ...
+
+    def reading(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
+        """Hold a snapshot: what it shows does not change under the reader."""
+        ...
+
+    def writing(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
+        """Hold a write transaction; all of it happens, or none."""
+        ...
+
+    def relaxed(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
+        """Hold a write transaction whose end does not wait for the disk."""
+        ...
+
+    def alone(self, connection: Connection, name: str) -> None:
+        """Have *name* alone among all writers until the transaction ends."""
+        ...
+
+
+def every(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list[Row]:
     """Return all rows."""
     return connection.execute(sql, tuple(values)).fetchall()
 
 
 def each(
-    connection: apsw.Connection, sql: str, values: Iterable[Sequence[Any]]
+    connection: Connection, sql: str, values: Iterable[Sequence[Any]]
 ) -> list[Row]:
     """Return the rows of one statement run for each of *values*, in order."""
     return connection.executemany(sql, [tuple(v) for v in values]).fetchall()
 
 
-def first(
-    connection: apsw.Connection, sql: str, values: Sequence[Any] = ()
-) -> Row | None:
+def first(connection: Connection, sql: str, values: Sequence[Any] = ()) -> Row | None:
     """Return the first row, if there is one."""
     return connection.execute(sql, tuple(values)).fetchone()
 
 
-def only(connection: apsw.Connection, sql: str, values: Sequence[Any] = ()) -> Row:
+def only(connection: Connection, sql: str, values: Sequence[Any] = ()) -> Row:
     """Return the row that must be there."""
     row = first(connection, sql, values)
     if row is None:
