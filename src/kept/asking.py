@@ -6,10 +6,8 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-import structlog
-
 from kept.answer import Answer, Answerer
-from kept.logs import heard
+from kept.logs import Logger, heard
 from kept.recorded import Recorded, recorded
 from kept.render import record_json, refusal_json
 from kept.retrieve import Found
@@ -17,7 +15,7 @@ from kept.retrieve import Found
 ASK = "ask"
 BROKEN_OFF = "broken off"
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +114,14 @@ def asked_json(asked: Asked) -> dict[str, Any]:
     }
 
 
-def recorded_ask(ending: Ending, preset: str, *, with_text: bool) -> Recorded:
+def recorded_ask(
+    ending: Ending, preset: str, *, with_text: bool, trace_id: str = ""
+) -> Recorded:
     """Return what is kept of a question that was asked, refused or answered.
 
     It is a recorded query with how it ended; the answer's text only if wanted.
     """
-    query = recorded(ending.found, preset, with_text=with_text)
+    query = recorded(ending.found, preset, with_text=with_text, trace_id=trace_id)
     told = _told(ending)
     if with_text and ending.answer:
         told["text"] = ending.answer.text

@@ -14,16 +14,16 @@ from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
 from kept.calibration import Calibration, calibration_of
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
-from kept.logs import tell
 from kept.ports import Embedder
 from kept.presets import preset
 from kept.presets.overrides import overridden
 from kept.presets.plan import Configured, Parts, Plan
+from kept.query_log import tell
 from kept.receipts import Receipt, Source
 from kept.recorded import Recorded, recorded
 from kept.retrieve import Found, Request, Retriever
 from kept.settings import Settings
-from kept.stores.recording import last_queries, named_queries
+from kept.stores.recording import last_queries, named_queries, traced
 from kept.text.draft import Draft
 from kept.wiring import (
     LanguageModels,
@@ -128,17 +128,20 @@ class KnowledgeBase:
         )
         return self.answer(request)
 
-    def answer(self, request: Request) -> Found:
-        """Return what is found for a whole request."""
+    def answer(self, request: Request, *, trace_id: str = "") -> Found:
+        """Return what is found for a whole request.
+
+        Under a *trace_id* it is recorded with every candidate's path.
+        """
         configured = self.configured(tenant=request.tenant)
         found = self.retriever(self.plan(request, configured))(request)
         tell(found)
         if self._recorder is not None:
-            with_text = self.settings.record_queries == "text"
-            self._recorder.note(
-                request.tenant,
-                partial(recorded, found, configured.preset.name, with_text=with_text),
+            name, with_text = configured.preset.name, self._keeps_text
+            make = partial(
+                recorded, found, name, with_text=with_text, trace_id=trace_id
             )
+            self._recorder.note(request.tenant, make)
         return found
 
     def ask(  # noqa: PLR0913 -- as many as decide the answer
@@ -169,8 +172,13 @@ class KnowledgeBase:
             pass
         return running.asked
 
-    def asking(self, request: Request, *, extractive: bool = False) -> Asking:
-        """Search for a whole request, and return the answer on its way."""
+    def asking(
+        self, request: Request, *, extractive: bool = False, trace_id: str = ""
+    ) -> Asking:
+        """Search for a whole request, and return the answer on its way.
+
+        Under a *trace_id* it is recorded with every candidate's path.
+        """
         configured = self.configured(tenant=request.tenant)
         plan = self.plan(request, configured)
         answerer = Answerer(
@@ -183,17 +191,20 @@ class KnowledgeBase:
         )
         found = self.retriever(plan)(request)
         tell(found)
-        return Asking(found, answerer, partial(self._note_ask, configured))
+        return Asking(found, answerer, partial(self._note_ask, configured, trace_id))
 
-    def _note_ask(self, configured: Configured, ending: Ending) -> None:
+    def _note_ask(self, configured: Configured, trace_id: str, ending: Ending) -> None:
         tell_answer(ending)
         if self._recorder is not None:
-            with_text = self.settings.record_queries == "text"
-            name = configured.preset.name
-            self._recorder.note(
-                ending.found.request.tenant,
-                partial(recorded_ask, ending, name, with_text=with_text),
+            name, with_text = configured.preset.name, self._keeps_text
+            make = partial(
+                recorded_ask, ending, name, with_text=with_text, trace_id=trace_id
             )
+            self._recorder.note(ending.found.request.tenant, make)
+
+    @property
+    def _keeps_text(self) -> bool:
+        return self.settings.record_queries == "text"
 
     def retriever(self, plan: Plan) -> Retriever:
         """Return what answers requests by way of *plan*; it records nothing."""
@@ -277,6 +288,11 @@ class KnowledgeBase:
         """Return recorded queries by their numbers."""
         self._flush()
         return named_queries(self.store.database, self.tenant, numbers)
+
+    def traced(self, named: str) -> Recorded:
+        """Return a recorded query by its id or number, with its candidates' paths."""
+        self._flush()
+        return traced(self.store.database, self.tenant, named)
 
     def _flush(self) -> None:
         if self._recorder is not None:

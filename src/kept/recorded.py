@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kept.counters import counters
+from kept.decisions import Selection
 from kept.filters import Filters
 from kept.retrieve import Found, Request
 
@@ -23,7 +25,9 @@ DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy", "tokeni
 class Recorded:
     """One query that was answered: fingerprints always, its text only if wanted.
 
-    *no* and *at* are given by the store that keeps it.
+    *no* and *at* are given by the store that keeps it; *no* counts within the
+    tenant. *id* names it before it is stored, and *path* is every candidate's way,
+    for those who want to look at it later.
     """
 
     preset: str
@@ -37,6 +41,8 @@ class Recorded:
     request: Mapping[str, Any] = field(default_factory=dict, hash=False)
     no: int = 0
     at: str = ""
+    id: str = ""
+    path: Mapping[str, Any] | None = field(default=None, hash=False)
 
     @property
     def selected(self) -> list[str]:
@@ -50,8 +56,21 @@ class Recorded:
         return None if reason is None else str(reason)
 
 
-def recorded(found: Found, preset: str, *, with_text: bool) -> Recorded:
-    """Return what is kept of an answered query."""
+def new_trace_id() -> str:
+    """Return a name for a query that is going to be recorded.
+
+    It says nothing of what else is recorded, and is never part of an answer.
+    """
+    return f"t{secrets.token_hex(8)}"
+
+
+def recorded(
+    found: Found, preset: str, *, with_text: bool, trace_id: str = ""
+) -> Recorded:
+    """Return what is kept of an answered query.
+
+    With a *trace_id* every candidate's path is kept too.
+    """
     request = found.request
     return Recorded(
         preset=preset,
@@ -69,7 +88,56 @@ def recorded(found: Found, preset: str, *, with_text: bool) -> Recorded:
             ],
             "counters": counters(found.selection, found.refused),
         },
+        id=trace_id,
+        path=path_json(found.selection, with_text=with_text) if trace_id else None,
     )
+
+
+def path_json(selection: Selection, *, with_text: bool) -> dict[str, Any]:
+    """Return what happened to every candidate, without a word of the documents.
+
+    Unless texts may be kept, evidence in words is left out: it may repeat what was
+    asked for.
+    """
+    pool = (*selection.candidates, *selection.dropped)
+    names = {name for c in pool for name in (c.id, c.document.id)}
+
+    def shown(evidence: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: value
+            for name, value in evidence.items()
+            if with_text or not isinstance(value, str) or value in names
+        }
+
+    chosen = {c.id for c in selection.candidates}
+    return {
+        "recalled": selection.recalled,
+        "added": selection.added,
+        "selected": len(selection.candidates),
+        "dropped": len(selection.dropped),
+        "stages": [
+            {
+                "stage": step.stage,
+                "before": step.before,
+                "after": step.after,
+                "facts": shown(step.facts),
+                "decisions": [
+                    [d.chunk_id, str(d.verdict), str(d.reason), shown(d.evidence)]
+                    for d in step.decisions
+                ],
+            }
+            for step in selection.trace
+        ],
+        "candidates": [
+            {
+                "chunk_id": c.id,
+                "document_id": c.document.id,
+                "state": "selected" if c.id in chosen else "dropped",
+                "signals": dict(c.signals),
+            }
+            for c in pool
+        ],
+    }
 
 
 def digest(found: Found) -> str:

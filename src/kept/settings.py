@@ -93,6 +93,13 @@ class Settings(PresetSettings):
         le=10_000_000,
         description="How many recorded queries are kept of each tenant",
     )
+    record_paths: int = Field(
+        default=1_000,
+        ge=0,
+        le=10_000_000,
+        description="How many of a tenant's latest questions to the service keep what "
+        "happened to every candidate, without texts (0: none)",
+    )
     reranker: Literal["none", "relevance", "endpoint", "llm"] = Field(
         default="relevance",
         description="Who takes a second look at a borderline shortlist: nobody, "

@@ -90,7 +90,7 @@ def recorder_of(settings: Settings, store: SqliteStore) -> Recorder | None:
     if not store.writable:
         whisper("queries_not_recorded", why="the knowledge base is read-only")
         return None
-    return Recorder(store.database, settings.record_keep)
+    return Recorder(store.database, settings.record_keep, settings.record_paths)
 
 
 @cache

@@ -54,8 +54,8 @@ class Pages:
         with self.database.reading() as connection:
             rows = every(
                 connection,
-                "SELECT no FROM queries WHERE tenant_no = ?1"
-                " AND (?2 IS NULL OR no < ?2) ORDER BY no DESC LIMIT ?3",
+                "SELECT number FROM queries WHERE tenant_no = ?1"
+                " AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3",
                 (self._no(connection), before, limit),
             )
         return named_queries(self.database, self.tenant, [row[0] for row in rows])

@@ -189,10 +189,10 @@ def ledger_rows(
     """
     rows = every(
         connection,
-        "SELECT no, at, status, document_id, alias_id, source_uri, rule, similarity,"
-        " chunks, chars, chars_left_out, evidence, error FROM ledger"
-        " WHERE tenant_no = ?1 AND (?3 IS NULL OR no < ?3)"
-        " ORDER BY no DESC LIMIT ?2",
+        "SELECT number, at, status, document_id, alias_id, source_uri, rule,"
+        " similarity, chunks, chars, chars_left_out, evidence, error FROM ledger"
+        " WHERE tenant_no = ?1 AND (?3 IS NULL OR number < ?3)"
+        " ORDER BY number DESC LIMIT ?2",
         (tenant, limit, before),
     )
     return [_ledger_row(row) for row in reversed(rows)]

@@ -6,28 +6,29 @@ query.
 """
 
 import json
+import zlib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
-import structlog
-
 from kept.errors import NotFoundError
-from kept.logs import whisper
+from kept.logs import Logger, whisper
 from kept.recorded import Recorded
 from kept.stores.reading import tenant_no
-from kept.stores.sql import Connection, Database, every, only
+from kept.stores.sql import Connection, Database, every, first, only
 from kept.stores.writing import as_json, now
 
 LONGEST_QUEUE = 10_000
 PRUNED_EVERY = 256
+LONGEST_NUMBER = 18
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 _COLUMNS = (
-    "no, at, preset, question, question_sha256, request, knowledge_base,"
-    " configuration, code, result_sha256, result"
+    "number, at, preset, question, question_sha256, request, knowledge_base,"
+    " configuration, code, result_sha256, result, id"
 )
 _Entry = tuple[str, str, Callable[[], Recorded]]
 
@@ -36,12 +37,14 @@ class Recorder:
     """Writes queries down, the newest *keep* of each tenant.
 
     What is recorded is made in the recorder's thread, so that the query pays for
-    little more than handing it over.
+    little more than handing it over. The newest *keep_paths* of them also keep the
+    path of every candidate, where that is handed over.
     """
 
-    def __init__(self, database: Database, keep: int) -> None:
+    def __init__(self, database: Database, keep: int, keep_paths: int = 0) -> None:
         self._database = database
         self._keep = keep
+        self._keep_paths = keep_paths
         self._pending: deque[_Entry] = deque(maxlen=LONGEST_QUEUE)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kept-recorder")
         self._closed = False
@@ -89,26 +92,36 @@ class Recorder:
         if not tenant:
             whisper("query_not_recorded", tenant=name, why="it has no documents")
             return
-        (no,) = only(
+        path = None if recorded.path is None or not self._keep_paths else recorded.path
+        self._database.alone(connection, f"queries {name}")
+        (number,) = only(
             connection,
             "INSERT INTO queries (tenant_no, at, preset, question, question_sha256,"
-            " request, knowledge_base, configuration, code, result_sha256, result)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING no",
+            " request, knowledge_base, configuration, code, result_sha256, result,"
+            " id, path, number) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+            " ?12, ?13, COALESCE(MAX(number), 0) + 1 FROM queries WHERE tenant_no = ?1"
+            " RETURNING number",
             (
                 *(tenant, at, recorded.preset, _storable(recorded.question)),
                 *(recorded.question_sha256, as_json(recorded.request)),
                 *(recorded.knowledge_base, recorded.configuration, recorded.code),
-                *(recorded.result_sha256, as_json(recorded.result)),
+                *(recorded.result_sha256, as_json(recorded.result), recorded.id),
+                None if path is None else _packed(path),
             ),
         )
-        if no % min(PRUNED_EVERY, self._keep) == 0:
-            self._prune(connection, tenant)
+        if number % min(PRUNED_EVERY, self._keep) == 0:
+            self._prune(connection, tenant, number)
 
-    def _prune(self, connection: Connection, tenant: int) -> None:
+    def _prune(self, connection: Connection, tenant: int, newest: int) -> None:
+        """Let go of what is too old; numbers go up by one, so age is a difference."""
         connection.execute(
-            "DELETE FROM queries WHERE tenant_no = ? AND no <= (SELECT no FROM queries"
-            " WHERE tenant_no = ? ORDER BY no DESC LIMIT 1 OFFSET ?)",
-            (tenant, tenant, self._keep),
+            "DELETE FROM queries WHERE tenant_no = ? AND number <= ?",
+            (tenant, newest - self._keep),
+        )
+        connection.execute(
+            "UPDATE queries SET path = NULL"
+            " WHERE tenant_no = ? AND number <= ? AND path IS NOT NULL",
+            (tenant, newest - self._keep_paths),
         )
 
 
@@ -118,7 +131,7 @@ def last_queries(database: Database, tenant: str, count: int) -> list[Recorded]:
         rows = every(
             connection,
             f"SELECT {_COLUMNS} FROM queries WHERE tenant_no = ?"  # noqa: S608 -- ours
-            " ORDER BY no DESC LIMIT ?",
+            " ORDER BY number DESC LIMIT ?",
             (tenant_no(connection, tenant), count),
         )
     return [_recorded(row) for row in reversed(rows)]
@@ -135,7 +148,7 @@ def named_queries(
             rows = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM queries"  # noqa: S608 -- ours
-                " WHERE tenant_no = ? AND no = ?",
+                " WHERE tenant_no = ? AND number = ?",
                 (no, number),
             )
             if not rows:
@@ -143,6 +156,32 @@ def named_queries(
                 raise NotFoundError(kind, str(number), advice)
             found.append(_recorded(rows[0]))
     return found
+
+
+def traced(database: Database, tenant: str, named: str) -> Recorded:
+    """Return one recorded query by its id or number, with its candidates' paths."""
+    column = "number" if named.isdecimal() else "id"
+    value = int(named) if named.isdecimal() and len(named) <= LONGEST_NUMBER else named
+    with database.reading(tenant) as connection:
+        row = first(
+            connection,
+            f"SELECT {_COLUMNS}, path FROM queries"  # noqa: S608 -- ours
+            f" WHERE tenant_no = ? AND {column} = ? AND {column} <> ''",
+            (tenant_no(connection, tenant), value),
+        )
+    if row is None:
+        kind, advice = "recorded query", "the traces list those that are"
+        raise NotFoundError(kind, named, advice)
+    return replace(_recorded(row), path=None if row[12] is None else _opened(row[12]))
+
+
+def _packed(path: Mapping[str, Any]) -> bytes:
+    return zlib.compress(as_json(path).encode(), level=1)
+
+
+def _opened(packed: bytes) -> dict[str, Any]:
+    path: dict[str, Any] = json.loads(zlib.decompress(packed))
+    return path
 
 
 def _recorded(row: Sequence[Any]) -> Recorded:
@@ -158,6 +197,7 @@ def _recorded(row: Sequence[Any]) -> Recorded:
         code=row[8],
         result_sha256=row[9],
         result=json.loads(row[10]),
+        id=row[11],
     )
 
 

@@ -218,6 +218,25 @@ MIGRATIONS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     CREATE INDEX idempotency_by_age ON idempotency (at);
     """,
+    """
+    ALTER TABLE queries ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE queries ADD COLUMN id TEXT NOT NULL DEFAULT '';
+    ALTER TABLE queries ADD COLUMN path BLOB;
+    UPDATE queries SET number = counted.number FROM (
+        SELECT no, ROW_NUMBER() OVER (PARTITION BY tenant_no ORDER BY no) AS number
+        FROM queries
+    ) AS counted WHERE counted.no = queries.no;
+    DROP INDEX queries_by_tenant;
+    CREATE UNIQUE INDEX queries_by_number ON queries (tenant_no, number);
+    CREATE INDEX queries_by_id ON queries (tenant_no, id) WHERE id <> '';
+    ALTER TABLE ledger ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+    UPDATE ledger SET number = counted.number FROM (
+        SELECT no, ROW_NUMBER() OVER (PARTITION BY tenant_no ORDER BY no) AS number
+        FROM ledger
+    ) AS counted WHERE counted.no = ledger.no;
+    DROP INDEX ledger_by_tenant;
+    CREATE UNIQUE INDEX ledger_by_number ON ledger (tenant_no, number);
+    """,
 )
 
 VERSION = len(MIGRATIONS)

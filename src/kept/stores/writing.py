@@ -282,15 +282,16 @@ def release(
 
 
 def note(connection: apsw.Connection, tenant: int, receipt: Receipt) -> None:
-    """Write a line in the ledger."""
+    """Write a line in the ledger; its number counts within the tenant."""
     evidence = dict(receipt.evidence)
     for name in ("canonical_id", "supersedes"):
         if (value := getattr(receipt, name)) is not None:
             evidence[name] = value
     connection.execute(
         "INSERT INTO ledger (tenant_no, at, status, document_id, alias_id, source_uri,"
-        " rule, similarity, chunks, chars, chars_left_out, evidence, error)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " rule, similarity, chunks, chars, chars_left_out, evidence, error, number)"
+        " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+        " COALESCE(MAX(number), 0) + 1 FROM ledger WHERE tenant_no = ?1",
         (
             *(tenant, now(), receipt.status, receipt.document_id, receipt.alias_id),
             *(receipt.source_uri, receipt.rule, receipt.similarity, receipt.chunks),
