@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from llama_server import Unavailable, llama
-from loopback import Act, Server, hangs, piece, refuses, says, serving, streams
 
 from commands import Ran, kept
 from kept.answer import NOTHING_FOUND
 from kept.errors import BackendError, LLMError
 from kept.knowledge_base import KnowledgeBase
+from loopback import Act, Server, hangs, piece, refuses, says, serving, streams
 
 QUESTION = "When does the Leeds office open?"
 FACTS = [

@@ -12,6 +12,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
+from structlog.testing import capture_logs
+
+from kept.errors import (
+    LLMConnectionError,
+    LLMError,
+    LLMResponseParseError,
+    LLMStatusError,
+    LLMTimeoutError,
+    SettingsError,
+)
+from kept.llm.client import JsonMode, OpenAIChat, Usage
+from kept.llm.settings import LLMSettings
 from loopback import (
     Act,
     Counting,
@@ -32,19 +45,6 @@ from loopback import (
     settings,
     streams,
 )
-from pydantic import ValidationError
-from structlog.testing import capture_logs
-
-from kept.errors import (
-    LLMConnectionError,
-    LLMError,
-    LLMResponseParseError,
-    LLMStatusError,
-    LLMTimeoutError,
-    SettingsError,
-)
-from kept.llm.client import JsonMode, OpenAIChat, Usage
-from kept.llm.settings import LLMSettings
 
 ASK = [{"role": "user", "content": "hello"}]
 SECRET = "sk-very-secret-0123456789"  # noqa: S105 -- invented

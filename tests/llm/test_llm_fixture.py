@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from loopback import piece, says, serving, streams
 
 from kept.evaluating.fixtures import Staging, fixture_report
 from kept.evaluation.fixture import load_fixture
 from kept.settings import Settings
+from loopback import piece, says, serving, streams
 
 WRITTEN = json.dumps(
     {

@@ -8,22 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from loopback import (
-    Act,
-    Handler,
-    Request,
-    asking,
-    breaks_off,
-    drips,
-    hangs,
-    hangs_up,
-    piece,
-    refuses,
-    resets,
-    says,
-    sends,
-    streams,
-)
 
 from kept.errors import (
     LLMConnectionError,
@@ -41,6 +25,22 @@ from kept.ports import Opinion
 from kept.prompts import ContextRecord
 from kept.stages.judge import AcceptedCap, AskJudge
 from kept.testing import candidates
+from loopback import (
+    Act,
+    Handler,
+    Request,
+    asking,
+    breaks_off,
+    drips,
+    hangs,
+    hangs_up,
+    piece,
+    refuses,
+    resets,
+    says,
+    sends,
+    streams,
+)
 
 SECRET = b"a secret of the tests"
 QUERY = Query(text="wakes at four every night", item="Sleep")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from llama_server import Unavailable, llama
-from loopback import Act, Handler, Request, refuses, says, serving
 
 from commands import Ran, kept
 from kept import examples_few_shot
 from kept.questionnaire import phq8
+from loopback import Act, Handler, Request, refuses, says, serving
 
 NIGHT = "I wake at three nearly every night and then I lie awake until it gets light."
 Served = Callable[[str], None]

@@ -5,6 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+
+from kept.errors import LLMError, LLMResponseParseError, MissingSignalError
+from kept.llm.rerank import EndpointReranker, ListwiseReranker
+from kept.llm.timing import TimedReranker
+from kept.model import Query
+from kept.prompts import ContextRecord
+from kept.testing import candidates
 from loopback import (
     Act,
     Handler,
@@ -17,13 +24,6 @@ from loopback import (
     serving,
     settings,
 )
-
-from kept.errors import LLMError, LLMResponseParseError, MissingSignalError
-from kept.llm.rerank import EndpointReranker, ListwiseReranker
-from kept.llm.timing import TimedReranker
-from kept.model import Query
-from kept.prompts import ContextRecord
-from kept.testing import candidates
 
 QUERY = Query(text="when is the deadline")
 POOL = candidates("""
