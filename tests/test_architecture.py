@@ -7,7 +7,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "kept"
 LAYERS = (
-    {"errors"},
+    {"errors", "logs"},
     {"model"},
     {"decisions", "signals", "filters", "receipts"},
     {"pipeline", "duplicates", "counters"},
@@ -17,10 +17,11 @@ LAYERS = (
     {"llm", "presets", "evaluation", "support", "citations", "extractive"},
     {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"},
     {"retrieve", "transcripts", "testing_contracts", "testing_store"},
-    {"logs", "recorded", "labelling", "rehearsal"},
-    {"stores", "render", "reembed", "sources", "counterfactual"},
+    {"query_log", "recorded", "labelling", "rehearsal"},
+    {"stores", "render", "reembed", "sources", "counterfactual", "candidates"},
     {"settings", "asking"},
     {"wiring"},
+    {"selecting"},
     {"knowledge_base", "explain", "replay", "differences", "telling"},
     {"evaluating", "reference_store"},
     {"examples", "examples_few_shot"},

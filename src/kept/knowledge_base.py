@@ -12,6 +12,7 @@ from typing import Any, Self
 from kept.answer import Answerer
 from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
 from kept.calibration import Calibration, calibration_of
+from kept.candidates import Passage
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
 from kept.ports import Embedder
@@ -22,6 +23,7 @@ from kept.query_log import tell
 from kept.receipts import Receipt, Source
 from kept.recorded import Recorded, recorded
 from kept.retrieve import Found, Request, Retriever
+from kept.selecting import Selecting
 from kept.settings import Settings
 from kept.stores.recording import last_queries, named_queries, traced
 from kept.text.draft import Draft
@@ -127,6 +129,23 @@ class KnowledgeBase:
             pinned=frozenset(pinned),
         )
         return self.answer(request)
+
+    def select(
+        self,
+        question: str,
+        passages: Iterable[Passage],
+        *,
+        scores: str | None = None,
+        order: str | None = None,
+        k: int | None = None,
+    ) -> Found:
+        """Choose from *passages* found elsewhere, by the words' weights of this base.
+
+        *scores* says what their scores mean, *order* whose order counts; there is
+        more to say to `kept.selecting.Selecting`.
+        """
+        chosen = Selecting(base=self)
+        return chosen.select(question, passages, scores=scores, order=order, k=k)
 
     def answer(self, request: Request, *, trace_id: str = "") -> Found:
         """Return what is found for a whole request.

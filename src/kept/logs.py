@@ -1,61 +1,89 @@
-"""Logs: the record of a query as structured lines, without the question's text."""
+"""Logs: structured lines by structlog, which loads when the first line is due."""
 
 import logging
-from dataclasses import asdict
-
-import structlog
-
-from kept.counters import counters
-from kept.retrieve import Found
-
-logger = structlog.get_logger(__name__)
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 
 
-def tell(found: Found) -> None:
-    """Log an answered query, and at debug level each decision that was made.
+@dataclass(frozen=True, slots=True)
+class Logger:
+    """Writes events of one module, each with its fields."""
 
-    Where nobody has set logging up, nothing is logged.
+    name: str
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Tell a developer."""
+        self._write(logging.DEBUG, "debug", event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Tell what happens in the ordinary run of things."""
+        self._write(logging.INFO, "info", event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        """Tell what somebody should look at."""
+        self._write(logging.WARNING, "warning", event, fields)
+
+    def error(self, event: str, **fields: object) -> None:
+        """Tell what failed."""
+        self._write(logging.ERROR, "error", event, fields)
+
+    def exception(self, event: str, **fields: object) -> None:
+        """Tell what failed, with the error that is being handled."""
+        self._write(logging.ERROR, "exception", event, fields)
+
+    def _write(
+        self, level: int, method: str, event: str, fields: dict[str, object]
+    ) -> None:
+        if any(level < setup.level for setup in _waiting):
+            return
+        _set_up()
+        import structlog  # noqa: PLC0415 -- a tenth of a second, and few runs log
+
+        getattr(structlog.get_logger(self.name), method)(event, **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setup:
+    level: int
+    configure: Callable[[int], None]
+
+
+_waiting: list[_Setup] = []
+_setting_up = threading.Lock()
+
+
+def configure_later(level: int, configure: Callable[[int], None]) -> None:
+    """Have *configure* called with *level* when the first line of that level is due.
+
+    Lines below the level are dropped without loading anything.
     """
-    if not heard(logging.INFO):
-        return
-    selection = found.selection
-    logger.info(
-        "query_answered",
-        tenant=found.request.tenant,
-        refused=found.refused.reason if found.refused else None,
-        recalled=selection.recalled,
-        selected=len(selection.candidates),
-        **counters(selection, found.refused),
-        **asdict(found.fingerprints),
-        timings=dict(found.timings),
-    )
-    if not heard(logging.DEBUG):
-        return
-    for step in selection.trace:
-        for decision in step.decisions:
-            logger.debug(
-                "candidate_decided",
-                tenant=found.request.tenant,
-                stage=step.stage,
-                chunk_id=decision.chunk_id,
-                verdict=str(decision.verdict),
-                reason=str(decision.reason),
-                evidence=dict(decision.evidence),
-            )
+    _waiting[:] = [_Setup(level, configure)]
+
+
+def heard(level: int) -> bool:
+    """Tell whether lines of *level* reach anybody who asked for them."""
+    for setup in _waiting:
+        return level >= setup.level
+    structlog = sys.modules.get("structlog")
+    if structlog is None or not structlog.is_configured():
+        return False
+    bound = structlog.get_logger().bind()
+    for name in ("is_enabled_for", "isEnabledFor"):
+        if hasattr(type(bound), name):
+            return bool(getattr(bound, name)(level))
+    return True
 
 
 def whisper(event: str, **fields: object) -> None:
     """Log at debug level, where somebody has set logging up."""
     if heard(logging.DEBUG):
-        logger.debug(event, **fields)
+        Logger(__name__).debug(event, **fields)
 
 
-def heard(level: int) -> bool:
-    """Tell whether lines of *level* reach anybody who asked for them."""
-    if not structlog.is_configured():
-        return False
-    bound = logger.bind()
-    for name in ("is_enabled_for", "isEnabledFor"):
-        if hasattr(type(bound), name):
-            return bool(getattr(bound, name)(level))
-    return True
+def _set_up() -> None:
+    with _setting_up:
+        for setup in _waiting:
+            setup.configure(setup.level)
+        _waiting.clear()

@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Protocol, Self
 
-import structlog
-
 from kept.decisions import Decision, Outcome, Reason, Selection, Step, Verdict
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
+from kept.logs import Logger
 from kept.model import Candidate, Query
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 class Stage(Protocol):

@@ -20,11 +20,11 @@ from kept.filters import Filters
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.labelling import ChunkScorer, ChunkScores, load_scores, prompt_hash
-from kept.logs import tell
 from kept.model import Document
 from kept.ports import Embedder, Vectors
 from kept.presets.few_shot import FEW_SHOT, FewShotSettings
 from kept.presets.plan import Plan
+from kept.query_log import tell
 from kept.questionnaire import Questionnaire
 from kept.receipts import Receipt, Source
 from kept.references import Evidence, ReferenceBundle, check_split

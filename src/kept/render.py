@@ -1,5 +1,6 @@
 """One result, several readers: a machine, a person, a prompt."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -167,12 +168,14 @@ def told(stage: str, decision: Decision) -> str:
         Verdict.PROTECTED: "protected",
         Verdict.ADDED: "added",
     }[decision.verdict]
-    return f"{stage}: {verb}: {decision.reason} ({_listed(decision.evidence)})"
+    return f"{stage}: {verb}: {decision.reason} ({listed(decision.evidence)})"
 
 
-def _listed(values: Any) -> str:  # noqa: ANN401 -- any mapping
-    return ", ".join(f"{key}={_short(value)}" for key, value in values.items())
+def listed(values: Mapping[str, Any]) -> str:
+    """Return names and values in one line."""
+    return ", ".join(f"{key}={short(value)}" for key, value in values.items())
 
 
-def _short(value: Any) -> str:  # noqa: ANN401 -- any scalar
+def short(value: object) -> str:
+    """Return a value for people: four digits of a number."""
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -10,7 +10,7 @@ from kept.decisions import Decision, Reason, Verdict
 from kept.differences import Answered, Difference, Moved
 from kept.explain import Passage, Story, WhyNot
 from kept.knobs import Assignment
-from kept.render import decision_json, refusal_json
+from kept.render import decision_json, listed, refusal_json, short
 from kept.replay import Replayed
 
 SHOWN = 5
@@ -303,16 +303,6 @@ def _moved_line(moved: Moved) -> str:
     if moved.kind == "lost":
         return f"- {name} leaves place {moved.before}; kept out by {by}"
     return f"~ {name} moves from {moved.before} to {moved.after}"
-
-
-def listed(values: Mapping[str, Any]) -> str:
-    """Return names and values in one line."""
-    return ", ".join(f"{key}={short(value)}" for key, value in values.items())
-
-
-def short(value: object) -> str:
-    """Return a value for people: four digits of a number."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _exact(value: object) -> str:

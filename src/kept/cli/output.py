@@ -4,12 +4,12 @@ import json
 import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from io import TextIOWrapper
 from typing import Any
 
-import structlog
-
 from kept.errors import SettingsError
+from kept.logs import configure_later
 
 WIDEST = 100_000
 LEVELS = {
@@ -18,14 +18,6 @@ LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
-
-_AS_JSON = (
-    structlog.processors.add_log_level,
-    structlog.processors.TimeStamper(fmt="iso", utc=True),
-    structlog.processors.format_exc_info,
-    structlog.processors.JSONRenderer(ensure_ascii=True, default=str),
-)
-
 
 class ReaderGoneError(Exception):
     """Whoever read our output has had enough."""
@@ -43,11 +35,24 @@ def log_to_stderr(level: str | None = None) -> None:
     if level is not None and level.lower() not in LEVELS:
         msg = f"KEPT_LOG_LEVEL is {level!r}; expected one of: {', '.join(LEVELS)}"
         raise SettingsError(msg)
+    configure_later(
+        LEVELS[(level or "warning").lower()],
+        partial(_configure, as_json=level is not None),
+    )
+
+
+def _configure(level: int, *, as_json: bool) -> None:
+    import structlog  # noqa: PLC0415 -- a tenth of a second, and few commands log
+
+    for_machines = (
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(ensure_ascii=True, default=str),
+    )
     structlog.configure(
-        processors=[_as_line] if level is None else list(_AS_JSON),
-        wrapper_class=structlog.make_filtering_bound_logger(
-            LEVELS[(level or "warning").lower()]
-        ),
+        processors=for_machines if as_json else (_as_line,),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
 

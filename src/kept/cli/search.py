@@ -11,9 +11,8 @@ from kept.decisions import Decision, Selection, Step, Verdict
 from kept.extractive import extracts, snippet_of
 from kept.filters import Filters
 from kept.model import Candidate
-from kept.render import found_json
+from kept.render import found_json, short
 from kept.retrieve import Found
-from kept.telling import short
 
 SHOWN_DROPS = 15
 

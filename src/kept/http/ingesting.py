@@ -1,84 +1,43 @@
 """Ingestion jobs: sources are spooled, taken in one after the other, and told of."""
 
 import asyncio
-import fcntl
 import hashlib
-import os
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO
-
-import structlog
+from typing import Any
 
 from kept.errors import InputError, KeptError, UnreadableSourceError
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
+from kept.logs import Logger
 from kept.receipts import Source
 from kept.render import receipt_json
 from kept.settings import Settings
-from kept.stores.jobs import Job, Jobs
+from kept.stores.jobs import Job, JobLost, Jobs
+from kept.stores.spool import Spool
 from kept.text.draft import Draft
 from kept.text.reading import FetchLimits, ReadOptions, read_bytes, read_url
 
 POLL_SECONDS = 0.5
-BLOCK = 1 << 20
-PRIVATE = 0o700
 
-logger = structlog.get_logger(__name__)
-
-
-class Spool:
-    """A folder that holds what was handed in until it is stored."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def save(self, job_id: str, name: str, data: BinaryIO) -> None:
-        """Write a source down, to the disk and not only towards it."""
-        folder = self._of(job_id)
-        folder.mkdir(parents=True, exist_ok=True, mode=PRIVATE)
-        with (folder / name).open("wb") as file:
-            shutil.copyfileobj(data, file, BLOCK)
-            file.flush()
-            os.fsync(file.fileno())
-
-    def read(self, job_id: str, name: str) -> bytes:
-        """Return a source as it was handed in."""
-        return (self._of(job_id) / name).read_bytes()
-
-    def drop(self, job_id: str) -> None:
-        """Forget the sources of a job."""
-        shutil.rmtree(self._of(job_id), ignore_errors=True)
-
-    def sweep(self, needed: Callable[[str], bool]) -> None:
-        """Forget what a killed process left behind of jobs that need it no more."""
-        if self._folder.is_dir():
-            for folder in self._folder.iterdir():
-                if not needed(folder.name):
-                    self.drop(folder.name)
-
-    def _of(self, job_id: str) -> Path:
-        return self._folder / job_id
+logger = Logger(__name__)
 
 
 @dataclass
 class Runner:
     """Does jobs, one at a time, in a thread of its own.
 
-    Only one process of a store does; the others wait for it to go away. *done* hears
-    the status of each receipt. A job that is interrupted goes on behind its last
-    receipt.
+    Several processes of a store share the jobs, and take over those of one that died.
+    *done* hears the status of each receipt. A job that is interrupted goes on behind
+    its last receipt.
     """
 
     jobs: Jobs
     base_of: Callable[[str], KnowledgeBase]
     spool: Spool
-    lock: Path
     done: Callable[[str], None]
     retry_seconds: float = 5.0
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -128,39 +87,28 @@ class Runner:
                 self._loop.call_soon_threadsafe(ring)
 
     def _run(self) -> None:
-        with self.lock.open("w") as held:
-            if not self._alone(held):
-                return
-            self.jobs.requeue()
-            self.spool.sweep(self.jobs.unfinished)
-            while not self._stopping.is_set():
-                self._work.clear()
-                try:
-                    job = self.jobs.begin()
-                except KeptError as error:
-                    logger.warning("jobs_wait", why=str(error))
-                    job = None
-                if job is None:
-                    self._work.wait(POLL_SECONDS)
-                else:
-                    self._do(job)
-
-    def _alone(self, held: Any) -> bool:  # noqa: ANN401 -- an open file
-        """Wait until no other process does jobs; false if we are to stop first."""
+        self.spool.sweep(self.jobs.unfinished)
         while not self._stopping.is_set():
+            self._work.clear()
             try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                self._stopping.wait(POLL_SECONDS)
+                job = self.jobs.begin()
+            except KeptError as error:
+                logger.warning("jobs_wait", why=str(error))
+                job = None
+            if job is None:
+                self._work.wait(POLL_SECONDS)
             else:
-                return True
-        return False
+                self._do(job)
 
     def _do(self, job: Job) -> None:
         """Do a job; what only a passing trouble keeps from being done is put back."""
         ended = True
         try:
             ended = self._taken_in(job)
+        except JobLost as error:
+            logger.warning("job_lost", job=job.id, why=str(error))
+            self.jobs.lose(job)
+            ended = False
         except InputError as error:
             self.jobs.end(job, "failed", str(error))
         except KeptError as error:

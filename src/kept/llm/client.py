@@ -9,11 +9,10 @@ from enum import IntEnum
 from types import TracebackType
 from typing import Any, Self
 
-import structlog
-
 from kept.errors import LLMResponseParseError, LLMStatusError, SettingsError
 from kept.llm.settings import LLMSettings
 from kept.llm.transport import Transport
+from kept.logs import Logger
 from kept.replies import parsed
 
 Messages = Sequence[Mapping[str, str]]
@@ -21,7 +20,7 @@ Messages = Sequence[Mapping[str, str]]
 REFUSED = frozenset({400, 422})
 EXPECTED = "a chat completion with choices[0].message.content"
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
-import structlog
 
 from kept.errors import (
     LLMConnectionError,
@@ -27,6 +26,7 @@ from kept.errors import (
     LLMTimeoutError,
 )
 from kept.llm.settings import LLMSettings
+from kept.logs import Logger
 from kept.replies import shown
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ T = TypeVar("T")
 RETRIED_STATUSES = frozenset({429, 503})
 LONGEST_ERROR_BODY = 1_000
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
+from kept.logs import Logger
 from kept.model import Scalar
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import apsw
 import numpy as np
-import structlog
 
 from kept.errors import StoreCorruptError
+from kept.logs import Logger
 from kept.stores.dense import DenseIndex
 from kept.stores.keyword import KeywordIndex
 from kept.stores.locks import ReadWriteLock, file_lock
@@ -21,7 +21,7 @@ from kept.stores.writing import ORD_BITS
 BATCH = 2_000
 _FLOAT_BYTES = 4
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 class TenantIndexes:
