@@ -145,27 +145,18 @@ def remove(name: str = "minilm") -> Path:
     return folder
 
 
-def load(name: str = "minilm", *, progress: Progress = silent) -> dict[str, bytes]:
-    """Return the files that an embedder runs on, checked; install them if need be."""
-    contents = _contents(name)
-    if contents is None:
-        folder = install(name, progress=progress)
-        contents = {file: (folder / file).read_bytes() for file in RUN_FILES}
-    return contents
-
-
-def _contents(name: str) -> dict[str, bytes] | None:
+def ready(name: str = "minilm", *, progress: Progress = silent) -> Path:
+    """Return the folder of a model that can run, checked; install it if need be."""
     folder = model_folder(name)
+    return folder if _can_run(folder) else install(name, progress=progress)
+
+
+def _can_run(folder: Path) -> bool:
     try:
         digests = _manifest(folder)["files"]
-        contents = {file: (folder / file).read_bytes() for file in RUN_FILES}
-        sound = all(
-            hashlib.sha256(content).hexdigest() == digests[file]
-            for file, content in contents.items()
-        )
+        return all(_digest(folder / file) == digests[file] for file in RUN_FILES)
     except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return contents if sound else None
+        return False
 
 
 def _require_known(name: str) -> None:

@@ -104,16 +104,16 @@ def _encoder(progress: Progress) -> _Encoder:
     with _loading:
         folder = models.model_folder("minilm")
         if folder not in _encoders:
-            _encoders[folder] = _load(models.load("minilm", progress=progress))
+            _encoders[folder] = _load(models.ready("minilm", progress=progress))
         return _encoders[folder]
 
 
-def _load(files: dict[str, bytes]) -> _Encoder:
+def _load(folder: Path) -> _Encoder:
     # Imported here: they take most of a cold start, and not every start embeds.
     import onnxruntime  # noqa: PLC0415
     from tokenizers import Tokenizer  # noqa: PLC0415
 
-    tokenizer = Tokenizer.from_buffer(files["tokenizer.json"])
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     options = onnxruntime.SessionOptions()
@@ -125,6 +125,6 @@ def _load(files: dict[str, bytes]) -> _Encoder:
         onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     )
     session = onnxruntime.InferenceSession(
-        files[models.ENCODER], options, providers=["CPUExecutionProvider"]
+        str(folder / models.ENCODER), options, providers=["CPUExecutionProvider"]
     )
     return _Encoder(tokenizer, session)
