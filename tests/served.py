@@ -1,5 +1,6 @@
 """The service in a process of its own, on a free port of loopback."""
 
+import json
 import re
 import signal
 import subprocess
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -56,3 +58,27 @@ def serving(store: Path, **env: str) -> Iterator[Served]:
     finally:
         process.kill()
         process.communicate()
+
+
+def receipts_of(client: httpx.Client, job: str) -> list[dict[str, Any]]:
+    """Return all receipts of a job."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        params = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+        page = client.get(f"/v1/jobs/{job}/receipts", params=params).json()
+        found += page["receipts"]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+def last_event(client: httpx.Client, job: str) -> dict[str, Any]:
+    """Follow a job to its end."""
+    told = ""
+    with client.stream("GET", f"/v1/jobs/{job}/events") as response:
+        for line in response.iter_lines():
+            if line.startswith("data: "):
+                told = line.removeprefix("data: ")
+    event: dict[str, Any] = json.loads(told)
+    return event

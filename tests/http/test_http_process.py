@@ -1,45 +1,18 @@
 """One real process on loopback: first start, signals, kills and restarts."""
 
-import json
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
 
 from commands import kept
-from served import HASH, serving
+from served import HASH, last_event, receipts_of, serving
 
 TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(150)]
-
-
-def receipts_of(client: httpx.Client, job: str) -> list[dict[str, Any]]:
-    """Return all receipts of a job."""
-    found: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        params = {"limit": "200", **({"cursor": cursor} if cursor else {})}
-        page = client.get(f"/v1/jobs/{job}/receipts", params=params).json()
-        found += page["receipts"]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            return found
-
-
-def last_event(client: httpx.Client, job: str) -> dict[str, Any]:
-    """Follow a job to its end."""
-    told = ""
-    with client.stream("GET", f"/v1/jobs/{job}/events") as response:
-        for line in response.iter_lines():
-            if line.startswith("data: "):
-                told = line.removeprefix("data: ")
-    event: dict[str, Any] = json.loads(told)
-    return event
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
