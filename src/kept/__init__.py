@@ -5,6 +5,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kept.candidates import Passage
     from kept.decisions import Decision, Outcome, Refusal, Selection, Verdict
     from kept.errors import KeptError
     from kept.filters import Filters
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from kept.model import Candidate, Chunk, Document, Query
     from kept.pipeline import Pipeline, Stage
     from kept.retrieve import Found
+    from kept.selecting import Selecting, select
     from kept.settings import Settings
 
 __all__ = [
@@ -25,14 +27,17 @@ __all__ = [
     "KeptError",
     "KnowledgeBase",
     "Outcome",
+    "Passage",
     "Pipeline",
     "Query",
     "Refusal",
+    "Selecting",
     "Selection",
     "Settings",
     "Stage",
     "Verdict",
     "open",
+    "select",
 ]
 
 __version__ = version("kept")
@@ -47,13 +52,16 @@ _HOMES = {
     "KeptError": "kept.errors",
     "KnowledgeBase": "kept.knowledge_base",
     "Outcome": "kept.decisions",
+    "Passage": "kept.candidates",
     "Pipeline": "kept.pipeline",
     "Query": "kept.model",
     "Refusal": "kept.decisions",
+    "Selecting": "kept.selecting",
     "Selection": "kept.decisions",
     "Settings": "kept.settings",
     "Stage": "kept.pipeline",
     "Verdict": "kept.decisions",
+    "select": "kept.selecting",
 }
 
 

@@ -44,6 +44,10 @@ class Reason(StrEnum):
         "small_dense",
         "Injected: the nearest chunk of a small document, protected.",
     )
+    REPEATED = (
+        "repeated",
+        "The same text was handed in already, better placed.",
+    )
     REPLACED = (
         "replaced",
         "A strictly nearer chunk of the same document was injected in its place.",

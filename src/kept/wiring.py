@@ -229,5 +229,10 @@ def cutting_of(settings: Settings) -> Cutting:
 
 def configuration_of(plan: Plan, embedder: Embedder, calibration: str) -> str:
     """Return the fingerprint of everything but the data that decides an answer."""
-    parts = (repr(plan), embedder.id, calibration, analysis_id())
+    return fingerprint_of(plan, embedder.id, calibration)
+
+
+def fingerprint_of(plan: Plan, embedder_id: str, calibration: str) -> str:
+    """Return the same, where there may be an embedder only by name."""
+    parts = (repr(plan), embedder_id, calibration, analysis_id())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

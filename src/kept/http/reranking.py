@@ -1,14 +1,10 @@
 """Reranking texts that are in no knowledge base, as if they were in this one."""
 
-import numpy as np
-
-from kept.embedders import checked
+from kept.candidates.measuring import Texts, embedded
 from kept.knowledge_base import KnowledgeBase
 from kept.model import Candidate, Chunk, Document
 from kept.retrieve import Request
-from kept.signals import PLACES, measured
-from kept.stores.terms import frequencies, packed
-from kept.text.tokens import analyse, detect_language
+from kept.signals import PLACES
 
 
 def reranked(
@@ -34,16 +30,10 @@ def reranked(
 def _candidates(
     base: KnowledgeBase, question: str, texts: list[str]
 ) -> tuple[Candidate, ...]:
-    words = [analyse(text, detect_language(text)) for text in texts]
     with base.store.shelf(base.tenant) as shelf:
         terms = shelf.weigh(question)
-    every = [question, *texts]
-    vectors = checked(base.embedder.embed(every), every, base.embedder.id)
-    doubles = vectors.astype(np.float64)
-    cosines = np.round(doubles[1:] @ doubles[0], PLACES)
-    lengths = np.array([len(own) for own in words], dtype=np.float64)
-    held = frequencies([packed(own) for own in words], terms.keys)
-    columns = measured(terms, cosines, held, lengths)
+    _, cosines = embedded(base.embedder, question, texts)
+    columns = Texts(tuple(texts)).measured(terms, cosines)
     return tuple(
         Candidate(
             chunk=Chunk(

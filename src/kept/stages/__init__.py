@@ -9,6 +9,7 @@ from kept.stages.budget import CharBudget, ReservedTokenBudget, TokenBudget
 from kept.stages.composite import Composite, SoftScoreLimit
 from kept.stages.diversity import Diversity, DocumentLimit, MaximalMarginalRelevance
 from kept.stages.fusion import Fuse, ReciprocalRankFusion
+from kept.stages.given import DropRepeats, OrderAsGiven
 from kept.stages.judge import AcceptedCap, AskJudge
 from kept.stages.limit import ExcerptCap, OnePerDocument, PerIntentCap, TopK
 from kept.stages.pin import Pin
@@ -37,6 +38,7 @@ __all__ = [
     "DistanceThresholds",
     "Diversity",
     "DocumentLimit",
+    "DropRepeats",
     "ExcerptCap",
     "Fuse",
     "LabelRequired",
@@ -45,6 +47,7 @@ __all__ = [
     "MinSimilarity",
     "OnePerDocument",
     "OpportunisticRerank",
+    "OrderAsGiven",
     "PerIntentCap",
     "Pin",
     "ProtectKeywordHit",
@@ -76,6 +79,7 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
             DistanceThresholds,
             Diversity,
             DocumentLimit,
+            DropRepeats,
             ExcerptCap,
             Fuse,
             LabelRequired,
@@ -84,6 +88,7 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
             MinSimilarity,
             OnePerDocument,
             OpportunisticRerank,
+            OrderAsGiven,
             PerIntentCap,
             Pin,
             ProtectKeywordHit,

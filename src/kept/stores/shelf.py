@@ -12,7 +12,7 @@ from kept.errors import NotFoundError
 from kept.filters import Filters
 from kept.model import Candidate, Chunk, Document
 from kept.ports import Leg as LegPort
-from kept.signals import Floats, QueryTerms, bm25, measured, rarity
+from kept.signals import Floats, QueryTerms, bm25, measured
 from kept.stores import reading
 from kept.stores.filtering import allowed_chunks
 from kept.stores.indexes import TenantIndexes
@@ -20,6 +20,7 @@ from kept.stores.sql import each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
 from kept.text.tokens import analyse_query, term_key
+from kept.text.weighing import weighed
 
 FIRST_DEPTH = 256
 DEEPER = 8
@@ -76,19 +77,7 @@ class Shelf:
         """Return the words of a question with what they weigh here."""
         groups = analyse_query(question, self.languages())
         known = self.holding(word for variants in groups for word in variants)
-        counts: dict[str, int] = {}
-        for variants in groups:
-            word = max(variants, key=lambda v: (known[v], -variants.index(v)))
-            counts[word] = known[word]
-        holding = np.array(list(counts.values()), dtype=np.int64)
-        return QueryTerms(
-            words=tuple(counts),
-            keys=np.array([term_key(word) for word in counts], dtype=np.int64),
-            rarity=rarity(self.chunks, holding),
-            known=holding,
-            chunks=self.chunks,
-            average_length=self.total_length / self.chunks if self.chunks else 0.0,
-        )
+        return weighed(groups, known, self.chunks, self.total_length)
 
     def holding(self, words: Iterable[str]) -> Mapping[str, int]:
         """Return how many chunks hold each of *words*."""

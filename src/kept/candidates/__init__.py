@@ -1,0 +1,20 @@
+"""Candidates from elsewhere: somebody else's passages, weighed as if they were ours.
+
+`Passage` is what is handed in and `Given` says how to read it; `Selector` runs the
+pipeline over the measured pool. Nothing here opens a store.
+"""
+
+from kept.candidates.meaning import Given, Scores
+from kept.candidates.passages import Passage, Pool, pool_of
+from kept.candidates.selector import GIVEN_COSINES, Selector, plan_for
+
+__all__ = [
+    "GIVEN_COSINES",
+    "Given",
+    "Passage",
+    "Pool",
+    "Scores",
+    "Selector",
+    "plan_for",
+    "pool_of",
+]

@@ -1,0 +1,166 @@
+"""Passages: what is handed in, named and checked, before anything is measured."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kept.candidates.meaning import Given, Scores
+from kept.errors import InputError, NotFoundError
+from kept.model import Authority, Chunk, Document, TimeHorizon
+
+DERIVED = "text:"
+DERIVED_DIGITS = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A text from elsewhere, with the score that it was given there.
+
+    *id* names the passage, *document_id* what it is a part of. The rest is what
+    stages of some presets look at.
+    """
+
+    text: str
+    id: str | None = None
+    score: float | None = None
+    document_id: str | None = None
+    ord: int = 0
+    title: str = ""
+    source_uri: str = ""
+    type: str = "document"
+    tags: tuple[str, ...] = ()
+    role: str | None = None
+    excerpt: bool = False
+    labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
+    authority: Authority | None = None
+    confidence: float | None = None
+    time_horizon: TimeHorizon | None = None
+    chunk_count: int = 1
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A passage of a pool, by the one id that it has there.
+
+    *given* is its score as it came, or its place where the order is all there is.
+    """
+
+    id: str
+    passage: Passage
+    given: float | None
+
+    def chunk(self, tokens: int) -> Chunk:
+        """Return it as a chunk."""
+        passage = self.passage
+        return Chunk(
+            id=self.id,
+            document_id=self.document_id,
+            ord=passage.ord,
+            text=passage.text,
+            token_len=tokens,
+            tags=passage.tags,
+            role=passage.role,
+            excerpt=passage.excerpt,
+            labels=passage.labels,
+            metadata=passage.metadata,
+        )
+
+    @property
+    def document_id(self) -> str:
+        """What it is a part of; itself, if nothing else is known."""
+        return self.passage.document_id or self.passage.id or self.id
+
+    def document(self) -> Document:
+        """Return what it is a part of."""
+        passage = self.passage
+        return Document(
+            id=self.document_id,
+            type=passage.type,
+            title=passage.title,
+            source_uri=passage.source_uri,
+            chunk_count=passage.chunk_count,
+            authority=passage.authority,
+            confidence=passage.confidence,
+            time_horizon=passage.time_horizon,
+            metadata=passage.metadata,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Everything that was handed in for one question, checked and named."""
+
+    given: Given
+    members: tuple[Member, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """The digest of all that decides a selection from it."""
+        rows = [
+            (m.id, m.given, _shown(replace(m.passage, score=None)))
+            for m in sorted(self.members, key=lambda m: m.id)
+        ]
+        shown = json.dumps(rows, ensure_ascii=True, sort_keys=True, default=str)
+        return hashlib.sha256(shown.encode()).hexdigest()[:32]
+
+    def demand(self, chunk_ids: Iterable[str]) -> None:
+        """Refuse to pin what was not handed in."""
+        there = {member.id for member in self.members}
+        for chunk_id in sorted(chunk_ids):
+            if chunk_id not in there:
+                raise NotFoundError("passage", chunk_id, "it cannot be pinned")
+
+
+def pool_of(passages: Iterable[Passage], given: Given) -> Pool:
+    """Check and name what was handed in.
+
+    A passage that comes twice is named ``id#2`` the second time, so that both are
+    accounted for.
+    """
+    texts: dict[str, str] = {}
+    times: dict[str, int] = {}
+    members: list[Member] = []
+    for place, passage in enumerate(passages, start=1):
+        id_ = _id(passage, place, given)
+        if texts.setdefault(id_, passage.text) != passage.text:
+            msg = (
+                f"two passages have the id {id_!r} and different texts; an id names "
+                "one passage, document_id what it is a part of"
+            )
+            raise InputError(msg)
+        times[id_] = times.get(id_, 0) + 1
+        unique = id_ if times[id_] == 1 else f"{id_}#{times[id_]}"
+        members.append(Member(unique, passage, _score(passage, place, given.scores)))
+    return Pool(given, tuple(members))
+
+
+def _id(passage: Passage, place: int, given: Given) -> str:
+    if not passage.text.strip():
+        msg = f"passage {place} has no text; leave empty passages out"
+        raise InputError(msg)
+    if passage.id:
+        return passage.id
+    if given.ids == "required":
+        msg = (
+            f"passage {place} ({passage.text[:40]!r}) has no id; give it one, or say "
+            "ids='derived' to have one made from its text"
+        )
+        raise InputError(msg)
+    named = f"{passage.source_uri}\n{passage.text}"
+    digest = hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()
+    return DERIVED + digest[:DERIVED_DIGITS]
+
+
+def _score(passage: Passage, place: int, scores: Scores) -> float | None:
+    if scores is Scores.NONE:
+        return None
+    if scores is Scores.ORDER:
+        return float(place)
+    return scores.checked(passage.score, f"passage {passage.id or place!r}")
+
+
+def _shown(passage: Passage) -> list[Any]:
+    return [getattr(passage, name) for name in Passage.__slots__]

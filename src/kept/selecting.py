@@ -1,0 +1,203 @@
+"""Selecting from passages that were found elsewhere, with or without a knowledge base.
+
+>>> from kept.selecting import Selecting
+>>> from kept import Passage
+>>> guard = Selecting(embedder="hash")
+>>> found = guard.select(
+...     "When does the Leeds office open?",
+...     [
+...         Passage(id="leeds", text="The Leeds office opens at eight.", score=0.2),
+...         Passage(id="pump", text="The pump costs 410 euro.", score=0.9),
+...     ],
+...     scores="distance",
+... )
+>>> [c.id for c in found.selection.candidates]
+['leeds']
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from kept.calibration import calibration_of
+from kept.candidates import GIVEN_COSINES, Given, Passage, Selector, plan_for, pool_of
+from kept.ports import Embedder, Store
+from kept.presets import Configured, Parts, preset
+from kept.query_log import tell
+from kept.retrieve import Found, Request
+from kept.settings import Settings
+from kept.signals import QueryTerms
+from kept.wiring import LanguageModels, Progress, embedder_of, fingerprint_of
+
+GIVEN_NEAR_MATCH = 0.10
+
+
+class Lender(Protocol):
+    """A knowledge base, as far as selecting needs one."""
+
+    @property
+    def settings(self) -> Settings:
+        """How it was opened."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """Where its words are counted."""
+        ...
+
+    @property
+    def embedder(self) -> Embedder:
+        """What turns text into vectors."""
+        ...
+
+    @property
+    def models(self) -> LanguageModels:
+        """The language models, by their roles."""
+        ...
+
+    def configured(
+        self, preset_name: str | None = None, *, tenant: str | None = None
+    ) -> Configured:
+        """Return a preset with the tenant's settings."""
+        ...
+
+
+class Selecting:
+    """Chooses from handed-in passages as a search chooses from its own.
+
+    *settings* are those of `Settings`; a *base* lends its settings, its tenant's
+    overrides and the weights of its words.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        base: Lender | None = None,
+        progress: Progress | None = None,
+        **given: Any,  # noqa: ANN401 -- checked by the settings
+    ) -> None:
+        self._base = base
+        known = base.settings if base is not None else settings
+        self.settings = known or Settings.of(given)
+        self._progress = progress
+        self._models = LanguageModels(self.settings) if base is None else base.models
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of every connection that is not the knowledge base's."""
+        if self._base is None:
+            self._models.close()
+
+    def select(  # noqa: PLR0913 -- a question has as many sides
+        self,
+        question: str,
+        passages: Iterable[Passage],
+        *,
+        scores: str | None = None,
+        order: str | None = None,
+        cosines: str = "own",
+        ids: str = "derived",
+        k: int | None = None,
+        intent: str = "other",
+        item: str | None = None,
+        pinned: Iterable[str] = (),
+    ) -> Found:
+        """Return those of *passages* that deserve to be cited, or a refusal.
+
+        *scores* says what their scores mean, *order* whose order counts, *cosines*
+        whether ours or theirs are measured by, *ids* whether they may be missing.
+        """
+        given = Given.of(scores, order=order, cosines=cosines, ids=ids)
+        request = Request(
+            question=question,
+            tenant=self.settings.tenant,
+            k=k,
+            intent=intent,
+            item=item,
+            pinned=frozenset(pinned),
+        )
+        return self.answer(request, passages, given)
+
+    def answer(
+        self, request: Request, passages: Iterable[Passage], given: Given
+    ) -> Found:
+        """Return what is chosen for a whole request."""
+        pool = pool_of(passages, given)
+        found = self._selector(request, given)(request, pool, self._weights(request))
+        tell(found)
+        return found
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """What turns question and passages into vectors."""
+        if self._base is not None:
+            return self._base.embedder
+        return embedder_of(self.settings, self._progress)
+
+    def _selector(self, request: Request, given: Given) -> Selector:
+        embedder = self.embedder if given.cosines == "own" else None
+        embedder_id = GIVEN_COSINES if embedder is None else embedder.id
+        path = self.settings.calibration if embedder is not None else None
+        calibration = calibration_of(embedder_id, Path(path) if path else None)
+        near = GIVEN_NEAR_MATCH if embedder is None else embedder.near_match_distance
+        plan = plan_for(
+            self._configured(request).plan(
+                self._parts(request, near), k=request.k, pins=bool(request.pinned)
+            ),
+            given,
+        )
+        configuration = fingerprint_of(plan, embedder_id, calibration.id)
+        return Selector(embedder, calibration, plan, configuration)
+
+    def _configured(self, request: Request) -> Configured:
+        if self._base is not None:
+            return self._base.configured(tenant=request.tenant)
+        return self._own
+
+    @cached_property
+    def _own(self) -> Configured:
+        chosen = preset(self.settings.preset)
+        return Configured(chosen, chosen.configure())
+
+    def _parts(self, request: Request, near_match_distance: float) -> Parts:
+        settings = self._configured(request).settings
+        return Parts(
+            near_match_distance=near_match_distance,
+            judge=self._models.judge(getattr(settings, "validation_model", "")),
+            reranker=self._models.reranker(),
+        )
+
+    def _weights(self, request: Request) -> tuple[str, QueryTerms] | None:
+        """Return the words as the knowledge base weighs them, if it holds any."""
+        if self._base is None:
+            return None
+        with self._base.store.shelf(request.tenant) as shelf:
+            if not shelf.chunks:
+                return None
+            return shelf.state, shelf.weigh(request.question)
+
+
+def select(
+    question: str,
+    passages: Iterable[Passage],
+    *,
+    scores: str | None = None,
+    k: int | None = None,
+    **settings: Any,  # noqa: ANN401 -- checked by the settings
+) -> Found:
+    """Choose once from handed-in passages; *settings* are those of `Settings`."""
+    with Selecting(**settings) as chosen:
+        return chosen.select(question, passages, scores=scores, k=k)

@@ -1,0 +1,57 @@
+"""Given: candidates that came from elsewhere, with an order of their own."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kept.decisions import Drop, Outcome, Reason, sift
+from kept.model import Candidate, Query
+from kept.stages.fusion import scaled
+from kept.stages.rescore import demand_new, rescored
+
+
+@dataclass(frozen=True)
+class DropRepeats:
+    """Drop candidates whose text stands in the pool already, better placed.
+
+    White space apart, the text is the same. Different texts stay, however near.
+    """
+
+    name: ClassVar[str] = "drop_repeats"
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Keep the first of each text."""
+        first: dict[str, str] = {}
+
+        def repeated(candidate: Candidate) -> Drop | None:
+            text = " ".join(candidate.chunk.text.split())
+            same_as = first.setdefault(text, candidate.id)
+            if same_as == candidate.id:
+                return None
+            return Drop.because(Reason.REPEATED, same_as=same_as)
+
+        return sift(candidates, repeated)
+
+
+@dataclass(frozen=True)
+class OrderAsGiven:
+    """Score by the scores that the candidates came with, scaled over the pool.
+
+    They decide order only; with *smaller_is_better* they are distances or places.
+    All equal gives 0.5.
+    """
+
+    name: ClassVar[str] = "order_as_given"
+
+    smaller_is_better: bool = False
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Add ``given_norm`` and score by it."""
+        demand_new(self.name, candidates, "given_norm")
+        shares, _ = scaled(candidates, leg="in_dense", signal="given")
+        norms = (1.0 - shares if self.smaller_is_better else shares).round(9).tolist()
+        return Outcome(
+            tuple(
+                rescored(c, norm, {**c.signals, "given_norm": norm})
+                for c, norm in zip(candidates, norms, strict=True)
+            )
+        )
