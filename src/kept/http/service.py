@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kept.errors import SettingsError
 from kept.http.cache import Cached
-from kept.http.ingesting import Runner, Spool
+from kept.http.ingesting import Runner
 from kept.http.limits import Rates, Workers
 from kept.http.metrics import Metrics
 from kept.http.sessions import Signer
@@ -26,8 +25,6 @@ from kept.stores.jobs import Jobs
 from kept.stores.pages import Pages
 
 OPERATOR = "operator"
-JOBS_LOCK = "jobs.lock"
-SPOOL = "spool"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +48,9 @@ class Service:
         database = self.base.store.database
         self.access = Access(database)
         self.audit = AuditLog(database)
-        self.replies = Replies(database)
-        self.jobs = Jobs(database)
+        self.holds = self.base.store.holds()
+        self.replies = Replies(database, self.holds)
+        self.jobs = Jobs(database, self.holds)
         self.signer = Signer(self.access.signing_secret())
         self.metrics = Metrics()
         self.workers = Workers(limits.threads, limits.queue)
@@ -61,12 +59,11 @@ class Service:
         self.found: Cached[Found] = Cached(
             limits.cache_seconds, limits.cache_entries, clocks.steady
         )
-        self.spool = Spool(self.base.store.folder / SPOOL)
+        self.spool = self.base.store.spool()
         self.runner = Runner(
             jobs=self.jobs,
             base_of=self.base_of,
             spool=self.spool,
-            lock=self.base.store.folder / JOBS_LOCK,
             done=lambda status: self.metrics.documents.labels(status).inc(),
         )
         self.following = 0
@@ -155,6 +152,7 @@ class Service:
         self.workers.close()
         self.answering.close()
         self.audit.close()
+        self.holds.close()
         self.base.close()
 
     def checks(self) -> dict[str, bool]:
@@ -162,7 +160,7 @@ class Service:
         stored = self.base.store.embedder()
         return {
             "started": self.warm,
-            "store": Path(self.base.store.database.path).exists(),
+            "store": self.base.store.reachable(),
             "embedder": not self.warm
             or stored is None
             or stored[0] == self.base.embedder.id,

@@ -9,11 +9,8 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-import apsw
-
 from kept.errors import InputError, NotFoundError
-from kept.stores.connection import Database
-from kept.stores.sql import every, first
+from kept.stores.sql import Connection, Database, every, first
 from kept.stores.writing import as_json, now
 
 PREFIX = "kept"
@@ -133,8 +130,9 @@ class Access:
             rows = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM access_keys"  # noqa: S608 -- ours
-                " WHERE ? IS NULL OR tenant = ? ORDER BY created_at, id",
-                (tenant, tenant),
+                " WHERE CAST(?1 AS TEXT) IS NULL OR tenant = ?1"
+                " ORDER BY created_at, id",
+                (tenant,),
             )
         return [_key(row) for row in rows]
 
@@ -213,7 +211,8 @@ class Access:
         """Change what a tenant allows to be kept."""
         with self._database.writing() as connection:
             connection.execute(
-                "INSERT OR REPLACE INTO tenant_policies VALUES (?, ?)",
+                "INSERT INTO tenant_policies VALUES (?, ?)"
+                " ON CONFLICT (tenant) DO UPDATE SET policy = excluded.policy",
                 (tenant, as_json(asdict(policy))),
             )
 
@@ -221,7 +220,7 @@ class Access:
         """Return what cookies are signed with, the same after every restart."""
         with self._database.writing() as connection:
             connection.execute(
-                "INSERT OR IGNORE INTO meta VALUES (?, ?)",
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (key) DO NOTHING",
                 (SERVICE_SECRET, secrets.token_hex(SECRET_BYTES)),
             )
             row = first(
@@ -229,7 +228,7 @@ class Access:
             )
         return bytes.fromhex(row[0]) if row else b""
 
-    def _key(self, connection: apsw.Connection, key_id: str) -> Key | None:
+    def _key(self, connection: Connection, key_id: str) -> Key | None:
         row = first(
             connection,
             f"SELECT {_COLUMNS} FROM access_keys WHERE id = ?",  # noqa: S608 -- ours

@@ -8,8 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.stores.connection import Database
-from kept.stores.sql import Row, every
+from kept.stores.sql import Database, Row, every
 from kept.stores.writing import as_json, now
 
 _COLUMNS = (
@@ -83,6 +82,8 @@ class AuditLog:
             return
         try:
             with self._database.writing() as connection:
+                for tenant in sorted({row.tenant for row, _, _ in batch}):
+                    self._database.alone(connection, f"audit {tenant}")
                 connection.executemany(
                     "INSERT INTO audit (tenant, no, at, principal, key_id, role,"
                     " action, outcome, target, question, question_sha256, facts)"
@@ -101,11 +102,12 @@ class AuditLog:
         self, tenant: str, *, before: int | None, limit: int, action: str | None = None
     ) -> list[AuditRow]:
         """Return a tenant's rows, the newest first."""
-        with self._database.reading() as connection:
+        with self._database.reading(tenant) as connection:
             found = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM audit WHERE tenant = ?1"  # noqa: S608 -- ours
-                " AND (?2 IS NULL OR no < ?2) AND (?4 IS NULL OR action = ?4)"
+                " AND (CAST(?2 AS BIGINT) IS NULL OR no < ?2)"
+                " AND (CAST(?4 AS TEXT) IS NULL OR action = ?4)"
                 " ORDER BY no DESC LIMIT ?3",
                 (tenant, before, limit, action),
             )

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-import apsw
-
 from kept.errors import NotFoundError
 from kept.stores import reading
-from kept.stores.sql import first
+from kept.stores.sql import Connection, first
 
 State = Literal["live", "superseded", "deleted"]
 
@@ -29,7 +27,7 @@ class Fate:
     deleted_at: str | None = None
 
 
-def fate_of(connection: apsw.Connection, tenant: int, named: str) -> Fate:
+def fate_of(connection: Connection, tenant: int, named: str) -> Fate:
     """Return what became of what *named* names, or say that nothing has that name."""
     document_id, place, by = _resolved(connection, tenant, named)
     row = first(
@@ -56,7 +54,7 @@ def fate_of(connection: apsw.Connection, tenant: int, named: str) -> Fate:
 
 
 def _resolved(
-    connection: apsw.Connection, tenant: int, named: str
+    connection: Connection, tenant: int, named: str
 ) -> tuple[str, int | None, str | None]:
     """Return the document, the place of the chunk, and how it was named."""
     row = first(
@@ -76,9 +74,7 @@ def _resolved(
     return named, None, None
 
 
-def _deleted(
-    connection: apsw.Connection, tenant: int, document_id: str, named: str
-) -> Fate:
+def _deleted(connection: Connection, tenant: int, document_id: str, named: str) -> Fate:
     row = first(
         connection,
         "SELECT at FROM ledger WHERE tenant_no = ? AND document_id = ?"

@@ -7,19 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import apsw
-
-from kept.errors import NotFoundError
-from kept.stores.connection import Database
-from kept.stores.sql import Row, every, first
+from kept.errors import NotFoundError, StoreError
+from kept.stores.locks import Holds
+from kept.stores.sql import Connection, Database, Row, every, first
 from kept.stores.writing import as_json, now
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED = ("done", "failed", "cancelled")
+TRIED = 100
 _COLUMNS = (
     "no, id, tenant, principal, key_id, state, cancel, items, done, counts, error,"
     " created_at, started_at, ended_at"
 )
+_GOING_ON = "state IN ('queued', 'running')"
+
+
+class JobLost(StoreError):  # noqa: N818 -- a state of a job, not a failure
+    """Another process does a job that this one was doing."""
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(
+            f"job {job_id} was taken over by another process; this one held its name "
+            "no longer, so leave the job to the other"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +78,15 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one store."""
+    """The jobs of one store, which any number of processes may do.
 
-    def __init__(self, database: Database) -> None:
+    Whoever does a job holds its name; one that says it is running although nobody
+    holds it was left by a dead process.
+    """
+
+    def __init__(self, database: Database, holds: Holds) -> None:
         self._database = database
+        self._holds = holds
 
     def add(
         self,
@@ -102,7 +117,8 @@ class Jobs:
             rows = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ?1"  # noqa: S608 -- ours
-                " AND (?2 IS NULL OR no < ?2) ORDER BY no DESC LIMIT ?3",
+                " AND (CAST(?2 AS BIGINT) IS NULL OR no < ?2)"
+                " ORDER BY no DESC LIMIT ?3",
                 (tenant, before, limit),
             )
         return [_job(row) for row in rows]
@@ -138,21 +154,21 @@ class Jobs:
     def cancel(self, tenant: str, job_id: str) -> Job:
         """Ask a job to stop; one that has not begun is over at once."""
         with self._database.writing() as connection:
-            job = _named(connection, tenant, job_id)
-            if job.state == "queued" and not job.done:
-                _end(connection, job.no, "cancelled")
-            elif not job.ended:
-                connection.execute("UPDATE jobs SET cancel = 1 WHERE no = ?", (job.no,))
+            row = first(
+                connection,
+                "UPDATE jobs SET cancel = TRUE WHERE"  # noqa: S608 -- ours
+                f" tenant = ? AND id = ? AND {_GOING_ON} RETURNING {_COLUMNS}",
+                (tenant, job_id),
+            )
+            job = _job(row) if row else None
+            if job is not None and job.state == "queued" and not job.done:
+                connection.execute(
+                    "UPDATE jobs SET state = 'cancelled', ended_at = ? WHERE no = ?",
+                    (now(), job.no),
+                )
             return _named(connection, tenant, job_id)
 
     # -- for whoever does the work
-
-    def requeue(self) -> None:
-        """Put the jobs that a dead process was doing back into the queue."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET state = 'queued' WHERE state = 'running'"
-            )
 
     def unfinished(self, job_id: str) -> bool:
         """Tell whether a job may still need its sources; one to come may, too."""
@@ -161,56 +177,62 @@ class Jobs:
         return row is None or row[0] not in ENDED
 
     def begin(self) -> Job | None:
-        """Return the next job, now running; tenants take turns.
+        """Return the next job, now running; those of the dead first.
 
-        The tenant whose last job began longest ago comes first.
+        Tenants take turns: the one whose last job began longest ago comes first.
         """
         with self._database.writing() as connection:
-            row = first(
-                connection,
-                "SELECT j.no FROM jobs j WHERE j.state = 'queued' ORDER BY"
-                " (SELECT COALESCE(MAX(o.started_at), '') FROM jobs o"
-                "  WHERE o.tenant = j.tenant), j.no LIMIT 1",
-            )
-            if row is None:
-                return None
-            connection.execute(
-                "UPDATE jobs SET state = 'running', started_at = ? WHERE no = ?",
-                (now(), row[0]),
-            )
-            return _numbered(connection, row[0])
+            for no, job_id in _waiting(connection):
+                if not self._holds.take(job_id):
+                    continue
+                row = first(
+                    connection,
+                    "UPDATE jobs SET state = 'running', started_at = ?"  # noqa: S608 -- ours
+                    f" WHERE no = ? AND {_GOING_ON} RETURNING {_COLUMNS}",
+                    (now(), no),
+                )
+                if row is not None:
+                    return _job(row)
+                self._holds.release(job_id)
+        return None
 
     def progress(self, job: Job, receipts: Sequence[Mapping[str, Any]]) -> Job:
-        """Note what became of the next sources of a job."""
+        """Note what became of the next sources of a job that is still ours."""
         with self._database.writing() as connection:
-            at = _numbered(connection, job.no)
+            at = _ours(connection, job, "done = done + ?", len(receipts))
             connection.executemany(
                 "INSERT INTO job_receipts VALUES (?, ?, ?)",
                 [
                     (job.no, place, as_json(receipt))
-                    for place, receipt in enumerate(receipts, start=at.done + 1)
+                    for place, receipt in enumerate(
+                        receipts, start=at.done - len(receipts) + 1
+                    )
                 ],
             )
             counts = Counter(at.counts) + Counter(str(r["status"]) for r in receipts)
-            connection.execute(
-                "UPDATE jobs SET done = ?, counts = ? WHERE no = ?",
-                (at.done + len(receipts), as_json(counts), job.no),
-            )
-            return _numbered(connection, job.no)
+            return _ours(connection, job, "counts = ?", as_json(counts))
 
     def end(self, job: Job, state: State, error: str | None = None) -> Job:
         """Note how a job ended."""
         with self._database.writing() as connection:
-            _end(connection, job.no, state, error)
-            return _numbered(connection, job.no)
+            ended = _ours(
+                connection,
+                job,
+                "state = ?, error = ?, ended_at = ?",
+                *(state, error, now()),
+            )
+        self._holds.release(job.id)
+        return ended
 
     def put_back(self, job: Job, error: str | None = None) -> None:
         """Leave a job for later, with what keeps it from being done now."""
         with self._database.writing() as connection:
-            connection.execute(
-                "UPDATE jobs SET state = 'queued', error = ? WHERE no = ?",
-                (error, job.no),
-            )
+            _ours(connection, job, "state = 'queued', error = ?", error)
+        self._holds.release(job.id)
+
+    def lose(self, job: Job) -> None:
+        """Let go of a job that another process has taken over."""
+        self._holds.release(job.id)
 
 
 def new_id() -> str:
@@ -218,16 +240,31 @@ def new_id() -> str:
     return secrets.token_hex(12)
 
 
-def _end(
-    connection: apsw.Connection, no: int, state: State, error: str | None = None
-) -> None:
-    connection.execute(
-        "UPDATE jobs SET state = ?, error = ?, ended_at = ? WHERE no = ?",
-        (state, error, now(), no),
+def _waiting(connection: Connection) -> list[Row]:
+    """Return the jobs that might be begun: those left running, then those queued."""
+    return every(
+        connection,
+        "SELECT j.no, j.id FROM jobs j WHERE j.state IN ('queued', 'running')"
+        " ORDER BY j.state DESC, (SELECT COALESCE(MAX(o.started_at), '') FROM jobs o"
+        "  WHERE o.tenant = j.tenant), j.no LIMIT ?",
+        (TRIED,),
     )
 
 
-def _named(connection: apsw.Connection, tenant: str, job_id: str) -> Job:
+def _ours(connection: Connection, job: Job, changes: str, *values: object) -> Job:
+    """Change a job that we do, unless it was taken over as that of a dead process."""
+    row = first(
+        connection,
+        f"UPDATE jobs SET {changes} WHERE no = ? AND state = 'running'"  # noqa: S608 -- ours
+        f" AND started_at = ? RETURNING {_COLUMNS}",
+        (*values, job.no, job.started_at),
+    )
+    if row is None:
+        raise JobLost(job.id)
+    return _job(row)
+
+
+def _named(connection: Connection, tenant: str, job_id: str) -> Job:
     row = first(
         connection,
         f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ? AND id = ?",  # noqa: S608 -- ours
@@ -235,15 +272,6 @@ def _named(connection: apsw.Connection, tenant: str, job_id: str) -> Job:
     )
     if row is None:
         raise NotFoundError("job", job_id, "the list of jobs has those that are")
-    return _job(row)
-
-
-def _numbered(connection: apsw.Connection, no: int) -> Job:
-    [row] = every(
-        connection,
-        f"SELECT {_COLUMNS} FROM jobs WHERE no = ?",  # noqa: S608 -- ours
-        (no,),
-    )
     return _job(row)
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 
 class ReadWriteLock:
@@ -54,3 +55,63 @@ def file_lock(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+class Holds(Protocol):
+    """Names, each of which one process at most has; a dead one lets go by itself."""
+
+    def take(self, name: str) -> bool:
+        """Take a name; false if it is taken already, here or elsewhere."""
+        ...
+
+    def release(self, name: str) -> None:
+        """Let go of a name that was taken here."""
+        ...
+
+    def close(self) -> None:
+        """Let go of every name."""
+        ...
+
+
+class FileHolds:
+    """Names that are held by locked files of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._held: dict[str, int] = {}
+
+    def take(self, name: str) -> bool:
+        """Take a name; false if it is taken already, here or elsewhere."""
+        path = self._folder / f"{name}.lock"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            return False
+        if not _is(path, descriptor):
+            os.close(descriptor)
+            return self.take(name)
+        self._held[name] = descriptor
+        return True
+
+    def release(self, name: str) -> None:
+        """Let go of a name that was taken here, and of its file."""
+        descriptor = self._held.pop(name, None)
+        if descriptor is not None:
+            (self._folder / f"{name}.lock").unlink(missing_ok=True)
+            os.close(descriptor)
+
+    def close(self) -> None:
+        """Let go of every name."""
+        for name in list(self._held):
+            self.release(name)
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    """Tell whether *path* still is the open file; whoever held it removed it."""
+    try:
+        return path.stat().st_ino == os.fstat(descriptor).st_ino
+    except FileNotFoundError:
+        return False

@@ -1,17 +1,18 @@
 """Pages of long lists: a few rows at a time, from where the last page ended."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import apsw
-
-from kept.receipts import LedgerRow, StoredDocument
+from kept.model import Chunk
+from kept.receipts import Alias, LedgerRow, StoredDocument
 from kept.recorded import Recorded
 from kept.stores import reading
-from kept.stores.connection import Database
 from kept.stores.recording import named_queries
-from kept.stores.sql import every, first, only
+from kept.stores.sql import Connection, Database, every, first, marks, only
 from kept.stores.writing import find
+
+FEW = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Pages:
     ) -> list[tuple[tuple[int, str], StoredDocument]]:
         """Return documents, oldest first, each with its place in the order."""
         age, name = after or (-1, "")
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             rows = every(
                 connection,
                 "SELECT no, age FROM documents WHERE tenant_no = ?1"
@@ -39,30 +40,63 @@ class Pages:
 
     def document(self, document_id: str) -> StoredDocument:
         """Return one document with what is known of its life."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             no = find(connection, self._no(connection), document_id)
             return _stored(connection, no)
 
+    def chunks(self, document_id: str, after: int | None, limit: int) -> list[Chunk]:
+        """Return chunks of a document in order."""
+        with self.database.reading(self.tenant) as connection:
+            no = find(connection, self._no(connection), document_id)
+            document = reading.document_by_no(connection, no)
+            place = -1 if after is None else after
+            return reading.chunks_of(connection, document, no, place, limit)
+
+    def aliases(self, after: tuple[str, str] | None, limit: int) -> list[Alias]:
+        """Return the texts that were reused, the oldest first."""
+        with self.database.reading(self.tenant) as connection:
+            no = self._no(connection)
+            return reading.aliases(connection, no, after or ("", ""), limit)
+
+    def titles(self, document_ids: Iterable[str]) -> dict[str, str]:
+        """Return what documents are called, those that are still here."""
+        wanted = sorted(set(document_ids))
+        with self.database.reading(self.tenant) as connection:
+            no = self._no(connection)
+            rows = [
+                row
+                for start in range(0, len(wanted), FEW)
+                for row in every(
+                    connection,
+                    "SELECT id, title, source_uri FROM documents"  # noqa: S608 -- marks
+                    " WHERE tenant_no = ?"
+                    f" AND id IN ({marks(len(wanted[start : start + FEW]))})",
+                    (no, *wanted[start : start + FEW]),
+                )
+            ]
+        return {row[0]: row[1] or row[2] for row in rows}
+
     def ledger(self, before: int | None, limit: int) -> list[LedgerRow]:
         """Return lines of the ledger, the newest first."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             rows = reading.ledger_rows(connection, self._no(connection), limit, before)
         return rows[::-1]
 
     def traces(self, before: int | None, limit: int) -> list[Recorded]:
         """Return recorded queries, the newest first."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             rows = every(
                 connection,
                 "SELECT number FROM queries WHERE tenant_no = ?1"
-                " AND (?2 IS NULL OR number < ?2) ORDER BY number DESC LIMIT ?3",
+                " AND (CAST(?2 AS BIGINT) IS NULL OR number < ?2)"
+                " ORDER BY number DESC LIMIT ?3",
                 (self._no(connection), before, limit),
             )
         return named_queries(self.database, self.tenant, [row[0] for row in rows])
 
     def generation(self) -> tuple[Any, ...]:
         """Return what changes with every change of the tenant's knowledge."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             row = first(
                 connection,
                 "SELECT t.seq, t.state,"
@@ -73,11 +107,11 @@ class Pages:
             )
         return row or ()
 
-    def _no(self, connection: apsw.Connection) -> int:
+    def _no(self, connection: Connection) -> int:
         return reading.tenant_no(connection, self.tenant)
 
 
-def _stored(connection: apsw.Connection, no: int) -> StoredDocument:
+def _stored(connection: Connection, no: int) -> StoredDocument:
     row = only(
         connection,
         "SELECT d.live, d.language, length(d.text), d.chars_left_out,"

@@ -4,12 +4,10 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import apsw
-
 from kept.errors import NotFoundError
 from kept.model import Chunk, Document
 from kept.receipts import Alias, KnownSource, LedgerRow, Receipt, StoredDocument
-from kept.stores.sql import Row, every, first, marks, only
+from kept.stores.sql import Connection, Row, every, first, marks, only
 
 _DOCUMENT = (
     "d.id, d.type, d.title, d.source_uri, d.sha256, d.chunk_count, d.authority,"
@@ -19,15 +17,16 @@ _CHUNK = (
     "c.ord, c.text, c.token_len, c.tags, c.role, c.excerpt, c.labels, c.metadata, c.no"
 )
 _NOTHING = "{}"
+UNLIMITED = 1 << 62
 
 
-def tenant_no(connection: apsw.Connection, name: str) -> int:
+def tenant_no(connection: Connection, name: str) -> int:
     """Return the tenant's number, or 0 for one that nothing belongs to."""
     row = first(connection, "SELECT no FROM tenants WHERE name = ?", (name,))
     return int(row[0]) if row else 0
 
 
-def last_change(connection: apsw.Connection, tenant: int) -> int:
+def last_change(connection: Connection, tenant: int) -> int:
     """Return the number of a tenant's last change."""
     row = first(connection, "SELECT seq FROM tenants WHERE no = ?", (tenant,))
     return int(row[0]) if row else 0
@@ -70,7 +69,7 @@ def chunk_of(document_id: str, row: Sequence[Any]) -> Chunk:
     )
 
 
-def document_by_no(connection: apsw.Connection, no: int) -> Document:
+def document_by_no(connection: Connection, no: int) -> Document:
     """Return one document by its number."""
     return document_of(
         only(
@@ -82,7 +81,7 @@ def document_by_no(connection: apsw.Connection, no: int) -> Document:
 
 
 def documents_by_no(
-    connection: apsw.Connection, numbers: Sequence[int]
+    connection: Connection, numbers: Sequence[int]
 ) -> dict[int, Document]:
     """Return documents by their numbers."""
     rows = every(
@@ -94,7 +93,7 @@ def documents_by_no(
     return {row[10]: document_of(row) for row in rows}
 
 
-def chunk_rows(connection: apsw.Connection, numbers: Sequence[int]) -> list[Row]:
+def chunk_rows(connection: Connection, numbers: Sequence[int]) -> list[Row]:
     """Return the columns of chunks with their terms and length, by number."""
     return every(
         connection,
@@ -104,19 +103,25 @@ def chunk_rows(connection: apsw.Connection, numbers: Sequence[int]) -> list[Row]
     )
 
 
-def chunks_of(connection: apsw.Connection, document: Document, no: int) -> list[Chunk]:
-    """Return the chunks of a document in order."""
+def chunks_of(
+    connection: Connection,
+    document: Document,
+    no: int,
+    after: int = -1,
+    limit: int = UNLIMITED,
+) -> list[Chunk]:
+    """Return the chunks of a document in order, those *after* a place of it."""
     rows = every(
         connection,
         f"SELECT {_CHUNK} FROM chunks c WHERE c.document_no = ?"  # noqa: S608 -- ours
-        " ORDER BY c.ord",
-        (no,),
+        " AND c.ord > ? ORDER BY c.ord LIMIT ?",
+        (no, after, limit),
     )
     return [chunk_of(document.id, row) for row in rows]
 
 
 def stored_documents(
-    connection: apsw.Connection, tenant: int, *, all_versions: bool = False
+    connection: Connection, tenant: int, *, all_versions: bool = False
 ) -> Iterator[StoredDocument]:
     """Yield a tenant's documents, oldest first."""
     rows = every(
@@ -141,15 +146,13 @@ def stored_documents(
         )
 
 
-def text_of(connection: apsw.Connection, no: int) -> str:
+def text_of(connection: Connection, no: int) -> str:
     """Return the whole text of a document."""
     (text,) = only(connection, "SELECT text FROM documents WHERE no = ?", (no,))
     return str(text)
 
 
-def known_source(
-    connection: apsw.Connection, tenant: int, uri: str
-) -> KnownSource | None:
+def known_source(connection: Connection, tenant: int, uri: str) -> KnownSource | None:
     """Return what is remembered of a source, if it was ever seen."""
     row = first(
         connection,
@@ -169,7 +172,7 @@ def known_source(
     )
 
 
-def source_uris(connection: apsw.Connection, tenant: int, prefix: str) -> list[str]:
+def source_uris(connection: Connection, tenant: int, prefix: str) -> list[str]:
     """Return the known sources whose name starts with *prefix*, in order."""
     rows = every(
         connection,
@@ -181,7 +184,7 @@ def source_uris(connection: apsw.Connection, tenant: int, prefix: str) -> list[s
 
 
 def ledger_rows(
-    connection: apsw.Connection, tenant: int, limit: int, before: int | None = None
+    connection: Connection, tenant: int, limit: int, before: int | None = None
 ) -> list[LedgerRow]:
     """Return the latest lines of the ledger, oldest of them first.
 
@@ -191,7 +194,7 @@ def ledger_rows(
         connection,
         "SELECT number, at, status, document_id, alias_id, source_uri, rule,"
         " similarity, chunks, chars, chars_left_out, evidence, error FROM ledger"
-        " WHERE tenant_no = ?1 AND (?3 IS NULL OR number < ?3)"
+        " WHERE tenant_no = ?1 AND (CAST(?3 AS BIGINT) IS NULL OR number < ?3)"
         " ORDER BY number DESC LIMIT ?2",
         (tenant, limit, before),
     )
@@ -228,17 +231,23 @@ _ALIAS = (
 )
 
 
-def aliases(connection: apsw.Connection, tenant: int) -> list[Alias]:
-    """Return the live aliases of a tenant, oldest first."""
+def aliases(
+    connection: Connection,
+    tenant: int,
+    after: tuple[str, str] = ("", ""),
+    limit: int = UNLIMITED,
+) -> list[Alias]:
+    """Return the live aliases of a tenant, oldest first, those *after* a place."""
     rows = every(
         connection,
-        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.live ORDER BY a.created_at, a.id",
-        (tenant,),
+        f"SELECT {_ALIAS} WHERE a.tenant_no = ? AND a.live"
+        " AND (a.created_at, a.id) > (?, ?) ORDER BY a.created_at, a.id LIMIT ?",
+        (tenant, *after, limit),
     )
     return [_alias(row) for row in rows]
 
 
-def alias_by_id(connection: apsw.Connection, tenant: int, alias_id: str) -> Alias:
+def alias_by_id(connection: Connection, tenant: int, alias_id: str) -> Alias:
     """Return one live alias, or say that it is not here."""
     row = first(
         connection,

@@ -27,9 +27,11 @@ from kept.stores.connection import Database
 from kept.stores.fates import Fate, fate_of
 from kept.stores.indexes import TenantIndexes
 from kept.stores.intake import Intake
+from kept.stores.locks import FileHolds
 from kept.stores.meta import embedder_in, epoch_of, set_embedder
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
+from kept.stores.spool import FolderSpool
 from kept.stores.sql import every, first
 
 FILE = "kept.sqlite"
@@ -66,6 +68,18 @@ class SqliteStore:
         self.database.close()
         if self._scratch is not None:
             self._scratch.cleanup()
+
+    def reachable(self) -> bool:
+        """Tell whether the truth is where it should be."""
+        return self.database.path.exists()
+
+    def holds(self) -> FileHolds:
+        """Return names that one process at most has."""
+        return FileHolds(self.folder / "locks")
+
+    def spool(self) -> FolderSpool:
+        """Return where sources wait until they are stored."""
+        return FolderSpool(self.folder / "spool")
 
     # -- the embedder whose vectors are here
 

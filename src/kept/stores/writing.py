@@ -11,7 +11,7 @@ import apsw
 from kept.errors import NotFoundError, StoreError
 from kept.ports import Vectors
 from kept.receipts import NewChunk, NewDocument, Receipt, Similarity, Source
-from kept.stores.sql import every, first, only
+from kept.stores.sql import Connection, every, first, only
 from kept.stores.terms import packed, unpacked_keys
 
 ORD_BITS = 20
@@ -52,7 +52,7 @@ def tenant_no(connection: apsw.Connection, name: str) -> int:
     return connection.last_insert_rowid()
 
 
-def find(connection: apsw.Connection, tenant: int, document_id: str) -> int:
+def find(connection: Connection, tenant: int, document_id: str) -> int:
     """Return the number of a document, or say that it is not here."""
     row = first(
         connection,
