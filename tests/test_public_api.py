@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,16 +21,68 @@ def test_an_unlisted_name_is_an_attribute_error() -> None:
         kept.opne  # noqa: B018 -- the access is the test
 
 
+HEAVY = frozenset(
+    {
+        "fastapi",
+        "haystack",
+        "httpx",
+        "jinja2",
+        "langchain_core",
+        "llama_index",
+        "mcp",
+        "onnx",
+        "onnxruntime",
+        "opentelemetry",
+        "pandas",
+        "psycopg",
+        "pyarrow",
+        "pymilvus",
+        "ray",
+        "rich",
+        "structlog",
+        "tokenizers",
+        "uvicorn",
+        "yaml",
+    }
+)
+
+
+def loaded_by(code: str) -> set[str]:
+    """Return the packages that a new process has loaded after *code*."""
+    printed = subprocess.run(
+        [sys.executable, "-c", f"{code}; import sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {name.partition(".")[0] for name in printed.stdout.split()}
+
+
 def test_importing_kept_loads_nothing_heavy() -> None:
     """The model runtime and the indexes come with their first use."""
+    loaded = loaded_by("import kept")
+
+    assert not loaded & (HEAVY | {"faiss", "numpy", "pydantic", "tantivy"})
+
+
+def test_the_search_command_loads_only_what_it_needs() -> None:
+    """A cold start is quick: what other commands need is not loaded for this one."""
+    loaded = loaded_by("from kept.cli import quick; quick.app_for(['search'])")
+
+    assert "faiss" in loaded
+    assert not loaded & HEAVY
+
+
+def test_a_search_logs_nothing_and_loads_no_logger(tmp_path: Path) -> None:
+    """Where no line is due, the library that writes lines is not loaded."""
     code = (
-        "import sys, kept; "
-        "print([m for m in ('faiss', 'onnxruntime', 'tantivy', 'rich', 'pydantic')"
-        " if m in sys.modules])"
+        "from kept.cli.output import log_to_stderr; log_to_stderr(); import kept; "
+        f"base = kept.open({str(tmp_path)!r}, embedder='hash'); "
+        "receipts = base.add('The invoice was paid on 3 March.'); "
+        "found = base.search('When was the invoice paid?'); base.close()"
     )
 
-    printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    loaded = loaded_by(code)
 
-    assert printed.stdout.strip() == "[]"
+    assert "faiss" in loaded
+    assert not loaded & {"structlog", "rich", "opentelemetry"}

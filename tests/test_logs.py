@@ -1,0 +1,94 @@
+"""Logs: lines are written where asked for, and nothing is loaded for no line."""
+
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+from structlog.testing import capture_logs
+
+from kept import logs
+from kept.cli.output import log_to_stderr
+from kept.errors import SettingsError
+
+
+@pytest.fixture(autouse=True)
+def _nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_waiting", [])
+
+
+def test_a_line_below_the_level_is_dropped_before_anything_is_set_up() -> None:
+    """What nobody asked to hear costs nothing."""
+    set_up: list[int] = []
+    logs.configure_later(logging.WARNING, set_up.append)
+
+    logs.Logger("test").info("nobody_hears")
+
+    assert set_up == []
+    assert not logs.heard(logging.INFO)
+    assert logs.heard(logging.WARNING)
+
+
+def test_the_first_line_sets_logging_up_once() -> None:
+    """Every line of the level or above is written, in order."""
+    set_up: list[int] = []
+    logs.configure_later(logging.WARNING, set_up.append)
+
+    with capture_logs() as written:
+        logs.Logger("test").warning("first", number=1)
+        logs.Logger("test").error("second")
+
+    assert set_up == [logging.WARNING]
+    assert [(line["event"], line["log_level"]) for line in written] == [
+        ("first", "warning"),
+        ("second", "error"),
+    ]
+    assert written[0]["number"] == 1
+
+
+def test_the_error_at_hand_is_written_with_its_traceback() -> None:
+    """An exception is logged from where it is handled."""
+    with capture_logs() as written:
+        try:
+            1 / 0  # noqa: B018 -- to have an error
+        except ZeroDivisionError:
+            logs.Logger("test").exception("divided")
+
+    assert written[0]["exc_info"] is True
+
+
+def test_nobody_hears_where_nobody_has_set_logging_up() -> None:
+    """A library says nothing of its own accord."""
+    assert not logs.heard(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("level", [None, "info"])
+def test_the_command_line_logs_to_standard_error(level: str | None) -> None:
+    """As a sentence for people, or as JSON from the level that was asked for."""
+    code = (
+        "from kept.cli.output import log_to_stderr; from kept.logs import Logger; "
+        f"log_to_stderr({level!r}); Logger('a').info('quiet', n=1); "
+        "Logger('a').warning('index_rebuilt', index='dense')"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout == ""
+    lines = ran.stderr.splitlines()
+    if level is None:
+        assert lines == ["kept: warning: index rebuilt: index dense"]
+        return
+    told = [json.loads(line) for line in lines]
+    assert [(one["event"], one["level"]) for one in told] == [
+        ("quiet", "info"),
+        ("index_rebuilt", "warning"),
+    ]
+
+
+def test_an_unknown_level_is_refused_at_once() -> None:
+    """Before the first line is due."""
+    with pytest.raises(SettingsError, match="KEPT_LOG_LEVEL is 'loud'; expected one"):
+        log_to_stderr("loud")
