@@ -13,6 +13,7 @@ from kept import __version__
 from kept.errors import KeptError
 from kept.http.guard import Guard
 from kept.http.openapi import DESCRIPTION, TAGS, described
+from kept.http.pages import PAGES
 from kept.http.routes import ROUTERS
 from kept.http.service import Clocks, Service
 from kept.http.settings import ServiceSettings, service_settings
@@ -49,7 +50,7 @@ def routes_only() -> FastAPI:
         lifespan=_lifespan,
         generate_unique_id_function=lambda route: route.name,
     )
-    for router in ROUTERS:
+    for router in (*ROUTERS, *PAGES):
         app.include_router(router)
     for kind in (HTTPException, RequestValidationError, KeptError):
         app.add_exception_handler(kind, _passed_on)

@@ -74,17 +74,22 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
+def caller_of(request: Request, role: Role, tenant: str | None) -> Caller:
+    """Return who asks, if they have the *role* and the *tenant* is theirs."""
+    service = service_of(request)
+    key: Key | None = request.state.key
+    if key is None:
+        raise Problem("unauthenticated", headers={"WWW-Authenticate": "Bearer"})
+    if not key.role.includes(role):
+        raise Problem("forbidden", f"this needs the role {role}, not {key.role}")
+    if key.tenant is not None and tenant not in (None, key.tenant):
+        raise Problem("forbidden", "the key belongs to another tenant")
+    return Caller(service, key, key.tenant or tenant or service.settings.tenant)
+
+
 def _caller(role: Role) -> Callable[[Request, str | None], Awaitable[Caller]]:
     async def let_in(request: Request, tenant: TenantHeader = None) -> Caller:
-        service = service_of(request)
-        key: Key | None = request.state.key
-        if key is None:
-            raise Problem("unauthenticated", headers={"WWW-Authenticate": "Bearer"})
-        if not key.role.includes(role):
-            raise Problem("forbidden", f"this needs the role {role}, not {key.role}")
-        if key.tenant is not None and tenant not in (None, key.tenant):
-            raise Problem("forbidden", "the key belongs to another tenant")
-        return Caller(service, key, key.tenant or tenant or service.settings.tenant)
+        return caller_of(request, role, tenant)
 
     return let_in
 

@@ -9,15 +9,17 @@ import secrets
 import time
 from typing import Any
 
-import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kept.errors import KeptError
+from kept.http.pages.failures import failure_page, is_for_people
 from kept.http.problems import CODES, SERVER_ERROR, Problem, Shown, problem_of
 from kept.http.service import Service
 from kept.http.sessions import COOKIE, CSRF_HEADER, SAFE_METHODS, same_token
+from kept.logs import Logger
 from kept.stores.access import Key
 
 GUARDED = ("/v1/", "/retrieval", "/metrics")
@@ -33,7 +35,7 @@ SECURITY = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
 
-logger = structlog.get_logger(__name__)
+logger = Logger(__name__)
 
 
 class Guard:
@@ -91,10 +93,16 @@ class _Exchange:
                 self._refuse_stranger(path)
             return
         if csrf is not None and method not in SAFE_METHODS:
-            given = self._headers.get(CSRF_HEADER, "")
-            if not same_token(given, csrf) and (method, path) not in PUBLIC:
-                raise Problem("csrf_failed")
+            self._check_token(csrf)
         self._service.rates.take(key.id, key.rate)
+
+    def _check_token(self, csrf: str) -> None:
+        """Refuse what a browser was tricked into; pages check the token of a form."""
+        path, method = self._scope["path"], self._scope["method"]
+        if not path.startswith(GUARDED) or (method, path) in PUBLIC:
+            return
+        if not same_token(self._headers.get(CSRF_HEADER, ""), csrf):
+            raise Problem("csrf_failed")
 
     def _refuse_stranger(self, path: str) -> None:
         if path == "/metrics" and self._service.limits.public_metrics:
@@ -164,7 +172,11 @@ class _Exchange:
             more=problem.more,
             headers=problem.headers,
         )
-        await shown.response()(self._scope, self._receive, self._send_marked)
+        response: Response = shown.response()
+        accepted = self._headers.get("accept", "")
+        if is_for_people(self._scope["path"], accepted, GUARDED):
+            response = failure_page(Request(self._scope), shown)
+        await response(self._scope, self._receive, self._send_marked)
 
     def _log(self, error: Exception, problem: Problem) -> None:
         if isinstance(error, Problem) or CODES[problem.code].status < SERVER_ERROR:

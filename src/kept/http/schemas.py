@@ -142,15 +142,6 @@ class WhyNotIn(SearchIn):
     named: Line
 
 
-class ReferencesIn(Body):
-    """The quotes of one participant for each item of the questionnaire."""
-
-    evidence: dict[str, str | list[str]] = Field(
-        max_length=100, examples=[{"Sleep": ["I wake at four"]}]
-    )
-    participant: Name | None = None
-
-
 class DocumentFields(Body):
     """What is declared of a document."""
 
@@ -261,16 +252,16 @@ class PreviewIn(Body):
 class Comparison(LenientBody):
     """A condition on one attribute, as OpenAI writes it."""
 
-    type: Literal["eq", "in"]
+    type: Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
     key: Line
     value: Any
 
 
 class Compound(LenientBody):
-    """Several conditions that all have to hold."""
+    """Conditions of which all or one have to hold."""
 
-    type: Literal["and"]
-    filters: list[Comparison] = Field(max_length=100)
+    type: Literal["and", "or"]
+    filters: list["Comparison | Compound"] = Field(max_length=100)
 
 
 class RankingOptions(LenientBody):
@@ -335,6 +326,21 @@ class RetrievalSetting(LenientBody):
     score_threshold: float | None = Field(default=None, ge=0.0, le=1.0)
 
 
+class MetadataTerm(LenientBody):
+    """A condition on metadata, as Dify writes it; each of *name* is compared."""
+
+    name: Annotated[list[Line], Field(min_length=1, max_length=20)]
+    comparison_operator: Line
+    value: Any = None
+
+
+class MetadataCondition(LenientBody):
+    """Conditions on metadata, of which all or one have to hold."""
+
+    logical_operator: Literal["and", "or"] = "and"
+    conditions: list[MetadataTerm] = Field(default=[], max_length=100)
+
+
 class RetrievalIn(LenientBody):
     """A search as Dify sends it."""
 
@@ -353,3 +359,4 @@ class RetrievalIn(LenientBody):
     knowledge_id: Name
     query: Question
     retrieval_setting: RetrievalSetting = RetrievalSetting()
+    metadata_condition: MetadataCondition | None = None

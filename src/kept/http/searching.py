@@ -2,9 +2,9 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from kept.asking import Asked
@@ -16,11 +16,13 @@ from kept.http.callers import Caller
 from kept.http.problems import Problem, code_of
 from kept.http.schemas import SearchIn
 from kept.knowledge_base import KnowledgeBase
-from kept.recorded import request_json
+from kept.recorded import new_trace_id, request_json
 from kept.retrieve import Found, Request
 from kept.stores.writing import as_json
 
 ANSWERED = "answered"
+CACHE = "kept-cache"
+TRACE = "kept-trace"
 
 
 def within_limits(caller: Caller, asked: SearchIn) -> Request:
@@ -40,51 +42,93 @@ def within_limits(caller: Caller, asked: SearchIn) -> Request:
     return asked.request(caller.tenant)
 
 
-async def searched(caller: Caller, asked: SearchIn, action: str) -> tuple[Found, bool]:
-    """Return what is found, and whether it was still known.
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What was found, whether it was still known, and the trace that it left."""
+
+    found: Found
+    cached: bool
+    trace: str
+
+    def headers(self) -> dict[str, str]:
+        """Return what is said of an answer beside it."""
+        return beside(self.trace, cached=self.cached)
+
+
+async def searched(caller: Caller, asked: SearchIn, action: str) -> Searched:
+    """Return what is found, from the cache if it is still known.
 
     The caller was let in before the cache is read, and the row of the audit is on
     the disk before the answer leaves.
     """
     request = within_limits(caller, asked)
     base = await caller.service.workers(lambda: caller.base(asked.preset))
-    found, known = await caller.service.workers(
+    told = await caller.service.workers(
         lambda: _through_cache(caller, base, request, action)
     )
     metrics = caller.service.metrics
-    metrics.cache.labels("hit" if known else "miss").inc()
-    if not known:
-        metrics.answered(action, found)
+    metrics.cache.labels("hit" if told.cached else "miss").inc()
+    if not told.cached:
+        metrics.answered(action, told.found)
+    refused = told.found.refused
     row = caller.row(
         action,
-        found.refused.reason if found.refused else ANSWERED,
+        refused.reason if refused else ANSWERED,
         **question_kept(caller, request.question),
-        facts=facts(found, base.settings.preset) | {"cached": known},
+        facts=facts(told.found, base.settings.preset)
+        | {"cached": told.cached, "trace": told.trace or None},
     )
     await asyncio.wrap_future(caller.service.audit.note(row))
-    return found, known
+    return told
 
 
 def _through_cache(
     caller: Caller, base: KnowledgeBase, request: Request, action: str
-) -> tuple[Found, bool]:
-    key = (
+) -> Searched:
+    key = cache_key(caller, base, request)
+    known = caller.service.found.get(key)
+    if known is not None:
+        found, trace = known
+        return Searched(replace(found, request=request), cached=True, trace=trace)
+    trace = trace_of(base, key)
+    with failures_noted(caller, action, request.question):
+        found = base.answer(request, trace_id=trace)
+    caller.service.found.put(key, (light(found), trace))
+    return Searched(found, cached=False, trace=trace)
+
+
+def cache_key(
+    caller: Caller, base: KnowledgeBase, request: Request
+) -> tuple[Hashable, ...]:
+    """Return everything that an answer to *request* depends on, and who may read it.
+
+    What the knowledge base holds is the last of it.
+    """
+    return (
         *(caller.tenant, caller.key.id, normalised(request.question)),
         as_json(request_json(request)),
         base.settings.preset,
         base.retriever(base.plan(request)).configuration,
         caller.pages.generation(),
     )
-    known = caller.service.found.get(key)
-    if known is not None:
-        return replace(known, request=request), True
-    with failures_noted(caller, action, request.question):
-        found = base.answer(request)
-    caller.service.found.put(key, _light(found))
-    return found, False
 
 
-def _light(found: Found) -> Found:
+def trace_of(base: KnowledgeBase, key: tuple[Hashable, ...]) -> str:
+    """Return the name of the trace that an answer is going to leave.
+
+    It is empty where nothing is recorded: by the settings, or because the tenant
+    has no documents.
+    """
+    records = base.settings.record_queries != "off" and key[-1]
+    return new_trace_id() if records else ""
+
+
+def beside(trace: str, *, cached: bool) -> dict[str, str]:
+    """Return the headers of an answer: whether it was known, and its trace."""
+    return {CACHE: "hit" if cached else "miss"} | ({TRACE: trace} if trace else {})
+
+
+def light(found: Found) -> Found:
     """Return *found* without the vectors, which nobody reads any more."""
     selection = found.selection
     kept, dropped = (

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from kept.asking import Asked
 from kept.errors import SettingsError
 from kept.http.cache import Cached
 from kept.http.ingesting import Runner
@@ -56,7 +57,10 @@ class Service:
         self.workers = Workers(limits.threads, limits.queue)
         self.answering = Workers(limits.threads, limits.queue)
         self.rates = Rates(limits.rate_per_minute, clocks.steady)
-        self.found: Cached[Found] = Cached(
+        self.found: Cached[tuple[Found, str]] = Cached(
+            limits.cache_seconds, limits.cache_entries, clocks.steady
+        )
+        self.asked: Cached[tuple[Asked, str]] = Cached(
             limits.cache_seconds, limits.cache_entries, clocks.steady
         )
         self.spool = self.base.store.spool()

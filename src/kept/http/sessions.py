@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 COOKIE = "kept_session"
 CSRF_HEADER = "x-csrf-token"
+MASK_BYTES = 6
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -32,10 +33,17 @@ class Signer:
         """Return what a page of this session has to send with every change."""
         return self._signed("csrf", token)
 
+    def mask(self, name: str) -> int:
+        """Return a number that hides another one, the same for the same *name*."""
+        return int.from_bytes(self._digest("mask", name)[:MASK_BYTES])
+
     def _signed(self, purpose: str, token: str) -> str:
-        told = f"{purpose}:{token}".encode("utf-8", "surrogatepass")
-        digest = hmac.new(self.secret, told, "sha256").digest()
+        digest = self._digest(purpose, token)
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def _digest(self, purpose: str, token: str) -> bytes:
+        told = f"{purpose}:{token}".encode("utf-8", "surrogatepass")
+        return hmac.new(self.secret, told, "sha256").digest()
 
 
 def same_token(given: str, expected: str) -> bool:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from typing import Any
 
 from starlette.responses import StreamingResponse
@@ -29,9 +29,12 @@ def comment() -> bytes:
     return b": still here\n\n"
 
 
-def event_stream(events: AsyncIterator[bytes]) -> StreamingResponse:
+def event_stream(
+    events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None
+) -> StreamingResponse:
     """Return events as a response that nobody may hold back."""
-    return StreamingResponse(events, media_type=MEDIA_TYPE, headers=HEADERS)
+    given = {**HEADERS, **(headers or {})}
+    return StreamingResponse(events, media_type=MEDIA_TYPE, headers=given)
 
 
 def from_thread(workers: Workers, make: Callable[[], Events]) -> AsyncIterator[bytes]:

@@ -9,10 +9,14 @@ from kept.http.routes import (
     ledger,
     operation,
     records,
+    references,
+    selecting,
 )
 
 ROUTERS = (
     asking.router,
+    references.router,
+    selecting.router,
     documents.router,
     jobs.router,
     ledger.router,

@@ -14,7 +14,7 @@ from kept.http.callers import SECURED, Admin, Caller, Reader, service_of
 from kept.http.problems import Problem
 from kept.http.replying import IdempotencyKey, once, replied, shown
 from kept.http.schemas import KeyIn, PreviewIn, SettingsIn, SignIn
-from kept.http.sessions import COOKIE
+from kept.http.signing import begun, ended, with_session, without_session
 from kept.knowledge_base import KnowledgeBase
 from kept.presets import preset as preset_named
 from kept.presets.overrides import overridden
@@ -25,8 +25,6 @@ from kept.retrieve import Request as Asked
 from kept.stores.access import Key
 from kept.telling import difference_json
 
-HOUR = 3600
-
 router = APIRouter(prefix="/v1", tags=["administration"])
 
 
@@ -34,32 +32,11 @@ router = APIRouter(prefix="/v1", tags=["administration"])
 async def sign_in(given: SignIn, request: Request) -> Response:
     """Begin a browser session with a key; the cookie is signed and not readable."""
     service = service_of(request)
-    key = service.access.check(given.key)
-    if key is None:
-        raise Problem("unauthenticated", "the key is unknown or revoked")
-    service.rates.take(key.id, key.rate)
-    seconds = int(service.limits.session_hours * HOUR)
-    at = int(service.clocks.wall())
-    caller = Caller(service, key, key.tenant or service.settings.tenant)
-
-    def begin() -> str:
-        token = service.access.begin_session(key.id, at + seconds, at)
-        caller.note("session.begin", "done")
-        return token
-
-    token = await service.workers(begin)
-    expires = datetime.fromtimestamp(at + seconds, UTC).isoformat(timespec="seconds")
-    told = session_json(key, service.signer.csrf(token))
-    response = replied({**told, "expires_at": expires})
-    response.set_cookie(
-        COOKIE,
-        service.signer.cookie(token),
-        max_age=seconds,
-        httponly=True,
-        samesite="strict",
-        secure=service.limits.secure_cookies or request.url.scheme == "https",
-    )
-    return response
+    session = await begun(service, given.key)
+    at = datetime.fromtimestamp(session.expires, UTC)
+    told = session_json(session.key, service.signer.csrf(session.token))
+    response = replied({**told, "expires_at": at.isoformat(timespec="seconds")})
+    return with_session(response, request, service, session)
 
 
 def session_json(key: Key, csrf: str | None) -> dict[str, Any]:
@@ -81,18 +58,8 @@ async def read_session(caller: Reader, request: Request) -> Response:
 @router.delete("/session", status_code=204, dependencies=SECURED)
 async def sign_out(caller: Reader, request: Request) -> Response:
     """End the browser session; with a key alone there is none to end."""
-    service = caller.service
-    token = service.signer.opened(request.cookies.get(COOKIE, ""))
-
-    def end() -> None:
-        if token is not None and request.state.csrf is not None:
-            service.access.end_session(token)
-            caller.note("session.end", "done")
-
-    await service.workers(end)
-    response = Response(status_code=204)
-    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
-    return response
+    await ended(caller, request)
+    return without_session(Response(status_code=204))
 
 
 @router.get("/keys", response_model=shapes.Keys, dependencies=SECURED)

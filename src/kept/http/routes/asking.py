@@ -1,4 +1,4 @@
-"""Asking: search, answers, why, why not, and references."""
+"""Asking: search, answers, why, and why not."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,7 @@ from kept.http import shapes
 from kept.http.answering import Answering
 from kept.http.callers import SECURED, Caller, Reader
 from kept.http.replying import replied
-from kept.http.schemas import AskIn, ReferencesIn, SearchIn, WhyIn, WhyNotIn
+from kept.http.schemas import AskIn, SearchIn, WhyIn, WhyNotIn
 from kept.http.searching import (
     ANSWERED,
     failures_noted,
@@ -21,8 +21,6 @@ from kept.http.searching import (
     within_limits,
 )
 from kept.http.streaming import MEDIA_TYPE, event_stream, from_thread
-from kept.questionnaire import phq8
-from kept.reference_store import ReferenceStore
 from kept.render import found_json
 from kept.telling import story_json, why_not_json
 
@@ -100,16 +98,3 @@ async def _explained(
         return told
 
     return replied(await caller.service.workers(work))
-
-
-@router.post("/references", response_model=shapes.References)
-async def references(asked: ReferencesIn, caller: Reader) -> Response:
-    """Choose labelled references for the evidence of one participant."""
-
-    def chosen() -> dict[str, Any]:
-        store = ReferenceStore(caller.base("few_shot"), phq8())
-        data = store.choose(asked.evidence, asked.participant).as_data()
-        caller.note("references", ANSWERED, target=asked.participant)
-        return data
-
-    return replied(await caller.service.workers(chosen))

@@ -11,14 +11,12 @@ from kept.embedders import checked
 from kept.errors import NotFoundError
 from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader
+from kept.http.conditions import of_dify, of_openai
 from kept.http.problems import Problem
 from kept.http.replying import replied
 from kept.http.reranking import reranked
 from kept.http.schemas import (
-    Comparison,
-    Compound,
     EmbeddingsIn,
-    FiltersIn,
     RerankIn,
     RetrievalIn,
     SearchIn,
@@ -45,14 +43,13 @@ async def search_vector_store(
     of them, each once, the best first.
     """
     _check_tenant(caller, store_id, "vector store")
+    filters = of_openai(asked.filters)
     queries = [asked.query] if isinstance(asked.query, str) else asked.query
     best: dict[str, Candidate] = {}
     for query in queries:
-        wanted = SearchIn(
-            question=query, k=asked.max_num_results, filters=_filters(asked.filters)
-        )
-        found, _ = await searched(caller, wanted, "vector_store.search")
-        for candidate in found.selection.candidates:
+        wanted = SearchIn(question=query, k=asked.max_num_results, filters=filters)
+        told = await searched(caller, wanted, "vector_store.search")
+        for candidate in told.found.selection.candidates:
             known = best.get(candidate.id)
             if known is None or _score(candidate) > _score(known):
                 best[candidate.id] = candidate
@@ -74,13 +71,6 @@ async def search_vector_store(
 def _check_tenant(caller: Caller, named: str, kind: str) -> None:
     if named != caller.tenant:
         raise NotFoundError(kind, named, "a key sees its own tenant's only")
-
-
-def _filters(given: Comparison | Compound | None) -> FiltersIn:
-    if given is None:
-        return FiltersIn()
-    parts = given.filters if isinstance(given, Compound) else [given]
-    return FiltersIn(metadata={part.key: part.value for part in parts})
 
 
 def _score(candidate: Candidate) -> float:
@@ -189,8 +179,12 @@ def _text(given: dict[str, Any]) -> str:
 async def retrieval(asked: RetrievalIn, caller: Reader) -> Response:
     """Search as Dify's external knowledge does; the knowledge id is the tenant."""
     _check_tenant(caller, asked.knowledge_id, "knowledge")
-    wanted = SearchIn(question=asked.query, k=asked.retrieval_setting.top_k)
-    found, _ = await searched(caller, wanted, "retrieval")
+    wanted = SearchIn(
+        question=asked.query,
+        k=asked.retrieval_setting.top_k,
+        filters=of_dify(asked.metadata_condition),
+    )
+    told = await searched(caller, wanted, "retrieval")
     least = asked.retrieval_setting.score_threshold or 0.0
     return replied(
         {
@@ -206,7 +200,7 @@ async def retrieval(asked: RetrievalIn, caller: Reader) -> Response:
                         "path": c.document.source_uri,
                     },
                 }
-                for c in found.selection.candidates
+                for c in told.found.selection.candidates
                 if _score(c) >= least
             ]
         }

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from kept.http import shapes
-from kept.http.callers import SECURED, Reader, Writer
+from kept.http.callers import SECURED, Caller, Reader, Writer
 from kept.http.handing import HandedIn, handed_over, job_response
 from kept.http.problems import Problem
 from kept.http.replying import (
@@ -173,14 +173,34 @@ async def list_documents(
     ] = False,
 ) -> Response:
     """List documents, the oldest first."""
-    after = place_of(cursor, int, str)
+    after = unmasked(caller, place_of(cursor, int, str))
     rows = await caller.service.workers(
         lambda: caller.pages.documents(after, limit + 1, all_versions=all_versions)
     )
     return shown(
         request,
-        page(rows, limit, lambda r: document_json(r[1]), lambda r: r[0], "documents"),
+        page(
+            rows,
+            limit,
+            lambda r: document_json(r[1]),
+            lambda r: masked(caller, r[0]),
+            "documents",
+        ),
     )
+
+
+def masked(caller: Caller, place: tuple[int, str]) -> tuple[int, str]:
+    """Return a document's place so that nobody can read its age from a cursor.
+
+    Ages count the documents of all tenants.
+    """
+    age, name = place
+    return age ^ caller.service.signer.mask(f"{caller.tenant} {name}"), name
+
+
+def unmasked(caller: Caller, place: tuple[int, str] | None) -> tuple[int, str] | None:
+    """Return the place that was masked; masking twice gives it back."""
+    return None if place is None else masked(caller, place)
 
 
 @router.get("/documents/{document_id}", response_model=shapes.WholeDocument)
@@ -205,12 +225,10 @@ async def list_chunks(
 ) -> Response:
     """List the chunks of a document in order."""
     after = place_of(cursor, int)
-    store = caller.service.base.store
-    chunks = await caller.service.workers(
-        lambda: store.chunks(caller.tenant, document_id)
+    rows = await caller.service.workers(
+        lambda: caller.pages.chunks(document_id, after, limit + 1)
     )
-    rest = chunks if after is None else [c for c in chunks if c.ord > after]
-    return shown(request, page(rest, limit, chunk_json, lambda c: c.ord, "chunks"))
+    return shown(request, page(rows, limit, chunk_json, lambda c: c.ord, "chunks"))
 
 
 def chunk_json(chunk: Chunk) -> dict[str, Any]:

@@ -39,14 +39,12 @@ async def list_aliases(
 ) -> Response:
     """List the texts that were reused rather than stored, the oldest first."""
     after = place_of(cursor, str, str)
-    store = caller.service.base.store
-    rows = await caller.service.workers(lambda: store.aliases(caller.tenant))
+    rows = await caller.service.workers(lambda: caller.pages.aliases(after, limit + 1))
 
     def place(alias: Alias) -> tuple[str, str]:
         return alias.created_at, alias.id
 
-    rest = rows if after is None else [one for one in rows if place(one) > after]
-    return shown(request, page(rest, limit, alias_json, place, "aliases"))
+    return shown(request, page(rows, limit, alias_json, place, "aliases"))
 
 
 @router.get("/aliases/{alias_id}", response_model=shapes.WholeAlias)

@@ -1,10 +1,10 @@
 """Records: traces of queries, the audit, and evaluation runs."""
 
+import pathlib
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from kept.errors import KeptError, NotFoundError
@@ -20,7 +20,14 @@ from kept.stores.audit import AuditRow
 from kept.telling import replayed_json
 
 MOST_RUNS = 500
-LARGEST_NO = 2**62
+
+TraceName = Annotated[
+    str,
+    Path(
+        max_length=100,
+        description="Its number, or its id: what the header Kept-Trace said.",
+    ),
+]
 
 router = APIRouter(prefix="/v1", tags=["records"], dependencies=SECURED)
 
@@ -41,41 +48,35 @@ async def list_traces(
 
 
 def trace_json(query: Recorded) -> dict[str, Any]:
-    """Return what is kept of a query."""
-    return asdict(query)
+    """Return what is kept of a query, without the paths of its candidates."""
+    told = asdict(query)
+    del told["path"]
+    return told
 
 
-@router.get("/traces/{no}", response_model=shapes.Trace)
-async def read_trace(no: int, caller: Reader, request: Request) -> Response:
-    """Read what is kept of one query."""
-    query = await caller.service.workers(lambda: _recorded(caller, no))
-    return shown(request, trace_json(query))
+@router.get("/traces/{trace}", response_model=shapes.WholeTrace)
+async def read_trace(trace: TraceName, caller: Reader, request: Request) -> Response:
+    """Read what is kept of one query, with the path of every candidate if it is."""
+    query = await caller.service.workers(lambda: caller.base().traced(trace))
+    return shown(request, asdict(query))
 
 
-@router.post("/traces/{no}/replay", response_model=shapes.Replayed)
-async def replay_trace(no: int, caller: Reader) -> Response:
+@router.post("/traces/{trace}/replay", response_model=shapes.Replayed)
+async def replay_trace(trace: TraceName, caller: Reader) -> Response:
     """Run a recorded query again, compare the answers, and show the one of today."""
 
     def again() -> dict[str, Any]:
-        query = _recorded(caller, no)
+        query = caller.base().traced(trace)
         base = caller.base(query.preset)
         [told] = replay(base, [query])
         found = None
         if query.question is not None:
             request = request_of(caller.tenant, query.question, query.request)
             found = found_json(base.retriever(base.plan(request))(request))
-        caller.note("replay", told.outcome, target=str(no))
+        caller.note("replay", told.outcome, target=trace)
         return {**replayed_json(told), "found": found}
 
     return replied(await caller.service.workers(again))
-
-
-def _recorded(caller: Caller, no: int) -> Recorded:
-    if not 0 <= no < LARGEST_NO:
-        kind, advice = "recorded query", "the traces list those that are"
-        raise NotFoundError(kind, str(no), advice)
-    [query] = caller.base().recorded_queries([no])
-    return query
 
 
 @router.get("/audit", response_model=shapes.Audit)
@@ -127,15 +128,15 @@ async def read_run(name: str, caller: Admin, request: Request) -> Response:
     return shown(request, await caller.service.workers(read))
 
 
-def _folder(caller: Caller) -> Path:
+def _folder(caller: Caller) -> pathlib.Path:
     if caller.key.tenant is not None:
         raise Problem("forbidden", "runs are for those who administer all tenants")
     if caller.service.limits.runs is None:
         raise Problem("not_found", "no folder of runs is set; see KEPT_SERVE_RUNS")
-    return Path(caller.service.limits.runs).expanduser()
+    return pathlib.Path(caller.service.limits.runs).expanduser()
 
 
-def _run_json(folder: Path, file: Path) -> dict[str, Any]:
+def _run_json(folder: pathlib.Path, file: pathlib.Path) -> dict[str, Any]:
     name = file.relative_to(folder).as_posix()
     try:
         return _told(name, load_run(file))

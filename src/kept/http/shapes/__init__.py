@@ -6,6 +6,7 @@ from kept.http.shapes.answers import (
     Passage,
     Record,
     References,
+    ReferencesBuilt,
     Refusal,
     Search,
     Story,
@@ -44,6 +45,7 @@ from kept.http.shapes.records import (
     Runs,
     Trace,
     Traces,
+    WholeTrace,
 )
 from kept.http.shapes.staff import (
     Key,
@@ -83,6 +85,7 @@ __all__ = [
     "Receipts",
     "Record",
     "References",
+    "ReferencesBuilt",
     "Refusal",
     "Replayed",
     "Reranked",
@@ -101,5 +104,6 @@ __all__ = [
     "VectorStoreSearch",
     "WholeAlias",
     "WholeDocument",
+    "WholeTrace",
     "WhyNot",
 ]

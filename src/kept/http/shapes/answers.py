@@ -104,3 +104,11 @@ class References(Shape):
     participant: str | None
     skipped: list[str]
     items: dict[str, Any]
+
+
+class ReferencesBuilt(Shape):
+    """What became of every participant's transcript."""
+
+    questionnaire: str
+    counts: dict[str, int]
+    receipts: list[dict[str, Any]]

@@ -10,6 +10,7 @@ class Trace(Shape):
     """What is kept of one query."""
 
     no: int
+    id: str
     at: str
     preset: str
     question: str | None
@@ -19,6 +20,12 @@ class Trace(Shape):
     code: str
     result_sha256: str
     result: dict[str, Any]
+
+
+class WholeTrace(Trace):
+    """A query with the path of every candidate, while that is kept."""
+
+    path: dict[str, Any] | None
 
 
 class Traces(Shape):
