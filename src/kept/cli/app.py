@@ -12,6 +12,7 @@ from kept.cli import (
     manage,
     references,
     search,
+    select,
     serve,
     settings,
     upkeep,
@@ -28,6 +29,7 @@ app = typer.Typer(
 
 app.command()(ingest.ingest)
 app.command()(search.search)
+app.command()(select.select)
 app.command()(ask.ask)
 app.command()(explain.why)
 app.command("why-not")(explain.why_not)

@@ -30,7 +30,7 @@ def check_json(value: object, depth: int = 0) -> None:
     if isinstance(value, str):
         value.encode()
     elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
-        msg = "a number is too large"
+        msg = "a number is too large, infinite or NaN"
         raise ValueError(msg)
     elif isinstance(value, dict):
         for key, inner in value.items():

@@ -1,0 +1,102 @@
+"""Selecting: passages that another retriever found, from a file or a pipe."""
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kept.candidates import Given, Passage
+from kept.candidates.lines import passages_in
+from kept.cli import options
+from kept.cli.output import print_json
+from kept.cli.search import Intent, K, Pin, print_found, print_funnel
+from kept.errors import UnreadableSourceError
+from kept.render import found_json
+from kept.retrieve import Request
+from kept.selecting import Selecting
+
+
+def select(
+    question: Annotated[str, typer.Argument(help="What was looked for.")],
+    passages: Annotated[
+        str, typer.Argument(help="File of JSON lines, a passage in each; - is a pipe.")
+    ] = "-",
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            help="What the scores mean: cosine, cosine_distance, similarity, distance,"
+            " bm25, rerank, order or none."
+        ),
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(help="Whose order counts: given or kept.", show_default="given"),
+    ] = None,
+    cosines: Annotated[
+        str, typer.Option(help="Measure by our own cosines, or by the given ones.")
+    ] = "own",
+    ids: Annotated[
+        str, typer.Option(help="Missing ids are derived from the text, or required.")
+    ] = "derived",
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            "--store",
+            help="Knowledge base that weighs the words.",
+            show_default="the passages do",
+        ),
+    ] = None,
+    tenant: options.Tenant = None,
+    preset: options.PresetName = None,
+    embedder: options.Embedder = None,
+    k: K = None,
+    pin: Pin = None,
+    intent: Intent = "other",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show the funnel, stage by stage.")
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Choose what to cite for QUESTION from PASSAGES that were found elsewhere.
+
+    For example: kept select "days of leave" found.jsonl --scores distance
+    """
+    given = Given.of(scores, order=order, cosines=cosines, ids=ids)
+    settings = options.settings_of(
+        store=store, tenant=tenant, preset=preset, embedder=embedder
+    )
+    request = Request(
+        question=question,
+        tenant=settings.tenant,
+        k=k,
+        intent=intent,
+        pinned=frozenset(pin or ()),
+    )
+    handed = _read(passages)
+    with ExitStack() as held:
+        base = held.enter_context(options.opened(settings)) if store else None
+        progress = options.told_on_stderr()
+        chosen = held.enter_context(Selecting(settings, base=base, progress=progress))
+        found = chosen.answer(request, handed, given)
+    if as_json:
+        print_json(found_json(found))
+        return
+    print_found(found)
+    if explain:
+        print_funnel(found)
+
+
+def _read(source: str) -> list[Passage]:
+    if source == "-":
+        return passages_in(sys.stdin.buffer, "standard input")
+    try:
+        with Path(source).open("rb") as lines:
+            return passages_in(lines, source)
+    except OSError as error:
+        raise UnreadableSourceError(
+            source,
+            f"it cannot be read ({error.strerror})",
+            "give a file of JSON lines, a passage in each",
+        ) from error
