@@ -1,0 +1,48 @@
+"""Every page, light and dark, wide and on a phone: accessible, whole, photographed."""
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from places import PLACES, Place
+from playwright.sync_api import Page
+from watching import PHONE, WIDE, Visitor
+
+LOOKS = [
+    (scheme, name, size)
+    for scheme in ("light", "dark")
+    for name, size in (("wide", WIDE), ("phone", PHONE))
+]
+
+
+def faults(page: Page) -> list[str]:
+    """Return what axe finds wrong, a line for each node."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:160]} ({node['failureSummary']})"
+        for one in found
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_a_page_is_accessible_and_whole_in_every_look(
+    visitor: Visitor, place: Place, screenshots: Path
+) -> None:
+    """No rule of axe is broken, nothing is wider than the window, one h1 each."""
+    page = place.opened(visitor)
+    found: dict[str, list[str]] = {}
+
+    for scheme, name, size in LOOKS:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]  # one of the two
+        page.set_viewport_size(size)  # type: ignore[arg-type]  # a size
+        look = f"{place.name}-{name}-{scheme}"
+        page.screenshot(path=screenshots / f"{look}.png", full_page=True)
+        found[look] = faults(page)
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wide > 0:
+            found[look].append(f"{wide} pixels wider than the window")
+
+    assert {look: told for look, told in found.items() if told} == {}
+    assert page.locator("h1").count() == 1
+    assert page.title().endswith(" · Kept")
