@@ -75,6 +75,13 @@ class Database:
         with translated(self.path), transaction(reader, "DEFERRED"):
             yield reader
 
+    @contextmanager
+    def latest(self) -> Iterator[apsw.Connection]:
+        """Show what is stored by now, whatever snapshot this thread holds."""
+        reader = self._reader("latest")
+        with translated(self.path), transaction(reader, "DEFERRED"):
+            yield reader
+
     def close(self) -> None:
         """Close every connection that was opened here."""
         for connection in self._opened:
@@ -87,12 +94,12 @@ class Database:
             "or copy it somewhere that is"
         )
 
-    def _reader(self) -> apsw.Connection:
-        reader: apsw.Connection | None = getattr(self._local, "reader", None)
+    def _reader(self, name: str = "reader") -> apsw.Connection:
+        reader: apsw.Connection | None = getattr(self._local, name, None)
         if reader is None:
             with translated(self.path):
                 reader = self._connect()
-            self._local.reader = reader
+            setattr(self._local, name, reader)
         return reader
 
     def _connect(self) -> apsw.Connection:

@@ -27,7 +27,7 @@ from kept.stores.codes import Codes
 from kept.stores.contents import Contents
 from kept.stores.rows import IndexTorn, RowFiles, Scored, best, unwritten
 
-__all__ = ["DenseIndex", "IndexTorn"]
+__all__ = ["DenseIndex", "IndexTorn", "exact_cosines", "unit_of"]
 
 _DAMAGE = (OSError, ValueError, EOFError, RuntimeError, struct.error)
 _PLACES = 9
@@ -152,7 +152,7 @@ class DenseIndex:
         allowed: NDArray[np.int64] | None = None,
     ) -> Scored:
         """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
-        unit = _unit(query)
+        unit = unit_of(query)
         if limit < 1 or not len(self):
             return best(np.empty(0, np.int64), np.empty(0), 0)
         if allowed is None:
@@ -178,7 +178,7 @@ class DenseIndex:
         allowed: NDArray[np.int64] | None = None,
     ) -> int:
         """Return the place of *key* among all, or among *allowed*; 1 is the nearest."""
-        unit = _unit(query)
+        unit = unit_of(query)
         table = self._contents.table
         positions = np.flatnonzero(table.alive)
         if allowed is not None:
@@ -195,7 +195,7 @@ class DenseIndex:
         self, query: NDArray[np.float32], keys: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return the cosine of each of *keys*, which must all be held."""
-        return self._cosines(_unit(query), self._held(keys))
+        return self._cosines(unit_of(query), self._held(keys))
 
     def vectors(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vector of each of *keys*, which must all be held, as rows."""
@@ -273,12 +273,7 @@ class DenseIndex:
     def _cosines(
         self, unit: NDArray[np.float64], positions: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return cosines in float64, each row's bits the same beside any others."""
-        rows = self._contents.gather(positions).astype(np.float64)
-        products = np.einsum("ij,j->i", rows, unit)
-        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        cosines: NDArray[np.float64] = np.round(products / lengths, _PLACES) + 0.0
-        return cosines
+        return exact_cosines(unit, self._contents.gather(positions))
 
     def _held(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         positions = self._contents.table.positions(np.asarray(keys, np.int64))
@@ -301,7 +296,7 @@ class DenseIndex:
             raise ValueError(msg)
 
 
-def _unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
+def unit_of(query: NDArray[np.float32]) -> NDArray[np.float64]:
     """Return *query* at length 1, in float64."""
     wide = np.asarray(query, np.float64).reshape(-1)
     length = math.sqrt(float(np.einsum("i,i->", wide, wide)))
@@ -309,6 +304,17 @@ def _unit(query: NDArray[np.float32]) -> NDArray[np.float64]:
         msg = f"a query vector of length {length} has no direction; embed it again"
         raise ValueError(msg)
     return wide / length
+
+
+def exact_cosines(
+    unit: NDArray[np.float64], vectors: NDArray[np.float32]
+) -> NDArray[np.float64]:
+    """Return cosines in float64, each row's bits the same beside any others."""
+    rows = vectors.astype(np.float64)
+    products = np.einsum("ij,j->i", rows, unit)
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    cosines: NDArray[np.float64] = np.round(products / lengths, _PLACES) + 0.0
+    return cosines
 
 
 def _deeper(estimates: NDArray[np.float32], goal: float) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from kept.errors import StoreCorruptError
 from kept.logs import Logger
@@ -50,7 +51,7 @@ class TenantIndexes:
         """Apply what the truth has and the indexes lack, up to *seq*."""
         with self._alone(), self.lock.writing():
             self._reload()
-            for documents, upto in _changed(connection, self.tenant, self.dense.seq):
+            for documents, upto in changed(connection, self.tenant, self.dense.seq):
                 self._advance_dense(connection, documents, upto)
             if keyword:
                 self.dense.flush()
@@ -64,6 +65,10 @@ class TenantIndexes:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.dense = self._open_dense()
             self.keyword = self._open_keyword()
+
+    def indexed(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the vectors as the index itself holds them, for comparison."""
+        return self.dense.vectors(keys)
 
     def close(self) -> None:
         """Let go of files and memory."""
@@ -117,7 +122,7 @@ class TenantIndexes:
     ) -> None:
         keys: list[int] = []
         blobs: list[bytes] = []
-        for no, blob in _live_rows(connection, "vectors", "t.data", documents):
+        for no, blob in live_rows(connection, "vectors", "t.data", documents):
             if len(blob) != _FLOAT_BYTES * self.dimension:
                 msg = (
                     f"the vector of chunk {no} has {len(blob)} bytes, expected "
@@ -140,15 +145,15 @@ class TenantIndexes:
         )
 
     def _advance_keyword(self, connection: apsw.Connection) -> None:
-        for documents, upto in _changed(connection, self.tenant, self.keyword.seq):
-            rows = _live_rows(connection, "chunks", "t.terms", documents)
+        for documents, upto in changed(connection, self.tenant, self.keyword.seq):
+            rows = live_rows(connection, "chunks", "t.terms", documents)
             added = ((no, tokens(blob)) for no, blob in rows)
             self.keyword.apply(upto, added, list(documents))
         self.keyword.flush()
 
 
-def _changed(
-    connection: apsw.Connection, tenant: int, after: int
+def changed(
+    connection: apsw.Connection, tenant: int, after: int, most: int = BATCH
 ) -> Iterator[tuple[dict[int, int], int]]:
     """Yield batches of changed documents with their chunk counts, and their seq."""
     while True:
@@ -156,7 +161,7 @@ def _changed(
             connection,
             "SELECT seq, document_no, chunks FROM changes"
             " WHERE tenant_no = ? AND seq > ? ORDER BY seq LIMIT ?",
-            (tenant, after, BATCH),
+            (tenant, after, most),
         )
         if not rows:
             return
@@ -167,7 +172,7 @@ def _changed(
         yield documents, after
 
 
-def _live_rows(
+def live_rows(
     connection: apsw.Connection, table: str, column: str, documents: dict[int, int]
 ) -> list[tuple[int, bytes]]:
     """Return (chunk, value) for those of *documents* that are to be found."""

@@ -13,7 +13,7 @@ from kept.ports import Vectors
 from kept.receipts import Alias, KnownSource, NewDocument, Receipt, Similarity, Source
 from kept.stores import reading, writing
 from kept.stores.connection import Database
-from kept.stores.indexes import TenantIndexes
+from kept.stores.index_ports import Indexes
 from kept.stores.meta import require_embedder
 from kept.stores.sql import each, every, first, only
 
@@ -21,7 +21,7 @@ HEAD_CHARS = 48
 NEAREST = 64
 MOST_NEAREST = 4_096
 MOST_BY_PREFIX = 200
-IndexesOf = Callable[[apsw.Connection, int], TenantIndexes]
+IndexesOf = Callable[[apsw.Connection, int], Indexes]
 _LAST = "\U0010ffff"
 
 

@@ -15,7 +15,7 @@ from kept.ports import Leg as LegPort
 from kept.signals import Floats, QueryTerms, bm25, measured
 from kept.stores import reading
 from kept.stores.filtering import allowed_chunks
-from kept.stores.indexes import TenantIndexes
+from kept.stores.index_ports import Indexes
 from kept.stores.sql import each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
@@ -51,7 +51,7 @@ class Shelf:
     """One tenant's chunks, their statistics and their indexes, all of one state."""
 
     connection: apsw.Connection
-    indexes: TenantIndexes
+    indexes: Indexes
     tenant: int
     state: str
     embedder: tuple[str, int] | None

@@ -1,0 +1,116 @@
+"""What a store needs of a tenant's indexes, wherever these are kept."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.stores.rows import Scored
+
+Keys = NDArray[np.int64]
+
+
+class Dense(Protocol):
+    """Unit vectors by key, and the nearest of them to a query by exact cosine."""
+
+    @property
+    def seq(self) -> int:
+        """The last change held."""
+        ...
+
+    def search(
+        self, query: NDArray[np.float32], limit: int, allowed: Keys | None = None
+    ) -> Scored:
+        """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
+        ...
+
+    def rank(
+        self, query: NDArray[np.float32], key: int, allowed: Keys | None = None
+    ) -> int:
+        """Return the place of *key* among all, or among *allowed*; 1 is the nearest."""
+        ...
+
+    def cosines(self, query: NDArray[np.float32], keys: Keys) -> NDArray[np.float64]:
+        """Return the cosine of each of *keys*, which must all be held."""
+        ...
+
+    def vectors(self, keys: Keys) -> NDArray[np.float32]:
+        """Return the vector of each of *keys*, which must all be held, as rows."""
+        ...
+
+    def keys(self) -> Keys:
+        """Return every key that is held, in order."""
+        ...
+
+
+class Words(Protocol):
+    """Which chunks hold a term, and the best of them by exact BM25."""
+
+    @property
+    def seq(self) -> int:
+        """The last change held."""
+        ...
+
+    def search(
+        self,
+        terms: Mapping[str, float],
+        limit: int,
+        exact: Callable[[Keys], NDArray[np.float64]],
+        *,
+        average_length: float,
+        allowed: Keys | None = None,
+    ) -> Scored:
+        """Return the *limit* best chunks by exact score, ties by key."""
+        ...
+
+    def keys(self) -> Keys:
+        """Return every key that is held, in order."""
+        ...
+
+
+class ReadLock(Protocol):
+    """Keeps an index from changing under its readers."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Share the lock with other readers."""
+        ...
+
+
+class Indexes(Protocol):
+    """Both indexes of a tenant, kept up with the truth."""
+
+    @property
+    def dense(self) -> Dense:
+        """The index of vectors."""
+        ...
+
+    @property
+    def keyword(self) -> Words:
+        """The index of words."""
+        ...
+
+    @property
+    def lock(self) -> ReadLock:
+        """What a reader holds while it searches."""
+        ...
+
+    def hold(self, seq: int) -> bool:
+        """Tell whether a reader of the state *seq* can search here."""
+        ...
+
+    def catch_up(
+        self, connection: apsw.Connection, seq: int, *, keyword: bool = True
+    ) -> None:
+        """Apply what the truth has and the indexes lack, up to *seq*."""
+        ...
+
+    def rebuild(self) -> None:
+        """Throw both indexes away; the next search builds them anew."""
+        ...
+
+    def indexed(self, keys: Keys) -> NDArray[np.float32]:
+        """Return the vectors as the index itself holds them, for comparison."""
+        ...
