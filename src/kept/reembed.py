@@ -5,7 +5,7 @@ from collections.abc import Callable
 from kept.cutting import titled
 from kept.embedders import checked
 from kept.ports import Embedder
-from kept.stores.reembedding import Reembedding
+from kept.stores.operations import Reembedding
 
 BATCH = 64
 

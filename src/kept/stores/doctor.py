@@ -10,24 +10,15 @@ import numpy as np
 
 from kept.errors import StoreCorruptError
 from kept.stores import writing
-from kept.stores.indexes import TenantIndexes
+from kept.stores.index_ports import Indexes
 from kept.stores.meta import embedder_in
+from kept.stores.operations import Finding
 from kept.stores.reanalysis import outdated, reanalyse
 from kept.stores.sql import each, every, only
 from kept.stores.sqlite import SqliteStore
 from kept.stores.terms import unpacked_keys
 
 BATCH = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """Something that does not fit, and whether it was put right."""
-
-    what: str
-    where: str
-    detail: str
-    repaired: bool = False
 
 
 def examine(store: SqliteStore, *, repair: bool) -> list[Finding]:
@@ -258,7 +249,7 @@ def _indexes(
 
 
 def _index_differences(
-    connection: apsw.Connection, indexes: TenantIndexes, tenant: int
+    connection: apsw.Connection, indexes: Indexes, tenant: int
 ) -> Iterator[tuple[str, str]]:
     truth = np.array(
         [
@@ -288,6 +279,6 @@ def _index_differences(
             [(key,) for key in part.tolist()],
         )
         stored = np.frombuffer(b"".join(row[0] for row in rows), np.float32)
-        if not np.array_equal(stored, indexes.dense.vectors(part).ravel()):
+        if not np.array_equal(stored, indexes.indexed(part).ravel()):
             yield "dense index", "vectors differ from the truth"
             return

@@ -99,11 +99,11 @@ class Pages:
         with self.database.reading(self.tenant) as connection:
             row = first(
                 connection,
-                "SELECT t.seq, t.state,"
+                "SELECT s.seq, s.state,"
                 " (SELECT value FROM meta WHERE key = 'embedder'),"
                 " (SELECT value FROM meta WHERE key = 'epoch')"
-                " FROM tenants t WHERE t.name = ?",
-                (self.tenant,),
+                " FROM states s WHERE s.tenant_no = ?",
+                (self._no(connection),),
             )
         return row or ()
 

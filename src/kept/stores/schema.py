@@ -237,6 +237,10 @@ MIGRATIONS: tuple[str, ...] = (
     DROP INDEX ledger_by_tenant;
     CREATE UNIQUE INDEX ledger_by_number ON ledger (tenant_no, number);
     """,
+    """
+    CREATE VIEW states AS
+        SELECT no AS tenant_no, seq, chunks, terms, state, overrides FROM tenants;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -1,7 +1,6 @@
 """The embedded store: a folder with SQLite as the truth and indexes beside it."""
 
 import hashlib
-import json
 import shutil
 import tempfile
 import threading
@@ -9,30 +8,24 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import apsw
 
 from kept.errors import EmbedderMismatchError, NotFoundError, StoreError
-from kept.model import Chunk, Document
-from kept.receipts import (
-    Alias,
-    KnownSource,
-    LedgerRow,
-    Similarity,
-    StoredDocument,
-)
-from kept.stores import reading, writing
+from kept.model import Document
+from kept.stores import catalogue, writing
 from kept.stores.connection import Database
-from kept.stores.fates import Fate, fate_of
+from kept.stores.index_ports import Indexes
 from kept.stores.indexes import TenantIndexes
 from kept.stores.intake import Intake
 from kept.stores.locks import FileHolds
 from kept.stores.meta import embedder_in, epoch_of, set_embedder
+from kept.stores.operations import Finding
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
 from kept.stores.spool import FolderSpool
-from kept.stores.sql import every, first
+from kept.stores.sql import first
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
@@ -41,6 +34,8 @@ CACHED_DOCUMENTS = 50_000
 
 class SqliteStore:
     """Documents, chunks, vectors and their history in one folder."""
+
+    shelf_kind: ClassVar[type[Shelf]] = Shelf
 
     def __init__(self, folder: Path, *, writable: bool = True) -> None:
         self.folder = folder
@@ -59,6 +54,11 @@ class SqliteStore:
     def writable(self) -> bool:
         """Whether anything may be changed here."""
         return self.database.writable
+
+    @property
+    def where(self) -> str:
+        """The folder."""
+        return str(self.folder)
 
     def close(self) -> None:
         """Let go of every file."""
@@ -100,18 +100,6 @@ class SqliteStore:
         if found != (embedder_id, dimension):
             raise EmbedderMismatchError(found[0], embedder_id)
 
-    def reembedding(self, embedder_id: str, dimension: int) -> Reembedding:
-        """Return the way from this store's embedder to another."""
-        return Reembedding(self.database, embedder_id, dimension)
-
-    def sweep(self) -> None:
-        """Remove the indexes of embedders that the store no longer has."""
-        with self.database.reading() as connection:
-            current, _ = epoch_of(connection)
-        for folder in (self.folder / "indexes").glob("*"):
-            if folder.name != current:
-                shutil.rmtree(folder, ignore_errors=True)
-
     # -- the query side
 
     @contextmanager
@@ -131,7 +119,7 @@ class SqliteStore:
                 with indexes.lock.reading():
                     if indexes.hold(seq):
                         embedder = embedder_in(connection)
-                        yield Shelf(
+                        yield self.shelf_kind(
                             connection=connection,
                             indexes=indexes,
                             tenant=no,
@@ -147,7 +135,7 @@ class SqliteStore:
         """Return the writing side for one tenant."""
         return Intake(self.database, self.indexes, tenant)
 
-    def indexes(self, connection: apsw.Connection, tenant: int) -> TenantIndexes:
+    def indexes(self, connection: apsw.Connection, tenant: int) -> Indexes:
         """Return a tenant's indexes, closing those that were idle longest."""
         epoch, dimension = epoch_of(connection)
         with self._lock:
@@ -185,53 +173,18 @@ class SqliteStore:
 
     # -- looking things up
 
-    def document(self, tenant: str, document_id: str) -> tuple[Document, str]:
-        """Return a document and its whole text."""
-        with self._tenant(tenant) as (connection, no):
-            found = writing.find(connection, no, document_id)
-            document = reading.document_by_no(connection, found)
-            return document, reading.text_of(connection, found)
-
-    def chunks(self, tenant: str, document_id: str) -> list[Chunk]:
-        """Return the chunks of a document in order."""
-        with self._tenant(tenant) as (connection, no):
-            found = writing.find(connection, no, document_id)
-            document = reading.document_by_no(connection, found)
-            return reading.chunks_of(connection, document, found)
-
-    def documents(
-        self, tenant: str, *, all_versions: bool = False
-    ) -> list[StoredDocument]:
-        """Return a tenant's documents, oldest first."""
-        with self._tenant(tenant) as (connection, no):
-            rows = reading.stored_documents(connection, no, all_versions=all_versions)
-            return list(rows)
-
-    def fate(self, tenant: str, named: str) -> Fate:
-        """Return what became of a document, chunk, alias or source."""
-        with self._tenant(tenant) as (connection, no):
-            return fate_of(connection, no, named)
-
-    def ledger(self, tenant: str, limit: int = 100) -> list[LedgerRow]:
-        """Return the latest lines of the ledger."""
-        with self._tenant(tenant) as (connection, no):
-            return reading.ledger_rows(connection, no, limit)
-
-    def aliases(self, tenant: str) -> list[Alias]:
-        """Return the texts that were reused, with the rule that fired."""
-        with self._tenant(tenant) as (connection, no):
-            return reading.aliases(connection, no)
-
-    def alias(self, tenant: str, alias_id: str) -> Alias:
-        """Return one alias with its text."""
-        with self._tenant(tenant) as (connection, no):
-            return reading.alias_by_id(connection, no, alias_id)
-
-    def overrides(self, tenant: str) -> dict[str, Any]:
-        """Return the settings that a tenant has of its own."""
-        with self._tenant(tenant) as (connection, no):
-            row = first(connection, "SELECT overrides FROM tenants WHERE no = ?", (no,))
-            return dict(json.loads(row[0])) if row else {}
+    document = catalogue.document
+    chunks = catalogue.chunks
+    documents = catalogue.documents
+    fate = catalogue.fate
+    ledger = catalogue.ledger
+    aliases = catalogue.aliases
+    alias = catalogue.alias
+    overrides = catalogue.overrides
+    source = catalogue.source
+    sources = catalogue.sources
+    similarities = catalogue.similarities
+    tenants = catalogue.tenants
 
     def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
         """Give a tenant settings of its own, in place of those it had."""
@@ -242,40 +195,31 @@ class SqliteStore:
                 (writing.as_json(overrides), no),
             )
 
-    def source(self, tenant: str, uri: str) -> KnownSource | None:
-        """Return what is remembered of a source."""
-        with self._tenant(tenant) as (connection, no):
-            return reading.known_source(connection, no, uri)
+    # -- upkeep
 
-    def sources(self, tenant: str, prefix: str) -> list[str]:
-        """Return the known sources under *prefix*."""
-        with self._tenant(tenant) as (connection, no):
-            return reading.source_uris(connection, no, prefix)
+    def reembedding(self, embedder_id: str, dimension: int) -> Reembedding:
+        """Return the way from this store's embedder to another."""
+        return Reembedding(self.database, embedder_id, dimension)
 
-    def similarities(self, tenant: str) -> list[Similarity]:
-        """Return every comparison made for near duplicates."""
-        with self._tenant(tenant) as (connection, no):
-            rows = every(
-                connection,
-                "SELECT rule, similarity, accepted FROM similarities"
-                " WHERE tenant_no = ? ORDER BY no",
-                (no,),
-            )
-            return [
-                Similarity(rule=rule, similarity=value, accepted=bool(accepted))
-                for rule, value, accepted in rows
-            ]
-
-    def tenants(self) -> list[str]:
-        """Return the names of all tenants, in order."""
+    def sweep(self) -> None:
+        """Remove the indexes of embedders that the store no longer has."""
         with self.database.reading() as connection:
-            rows = connection.execute("SELECT name FROM tenants ORDER BY name")
-            return [row[0] for row in rows]
+            current, _ = epoch_of(connection)
+        for folder in (self.folder / "indexes").glob("*"):
+            if folder.name != current:
+                shutil.rmtree(folder, ignore_errors=True)
 
-    @contextmanager
-    def _tenant(self, name: str) -> Iterator[tuple[apsw.Connection, int]]:
-        with self.database.reading() as connection:
-            yield connection, reading.tenant_no(connection, name)
+    def examine(self, *, repair: bool) -> list[Finding]:
+        """Return everything that does not fit, put right if *repair*."""
+        from kept.stores import doctor  # noqa: PLC0415 -- it knows this store
+
+        return doctor.examine(self, repair=repair)
+
+    def rebuild(self) -> int:
+        """Build every index anew; return of how many tenants."""
+        from kept.stores import doctor  # noqa: PLC0415 -- it knows this store
+
+        return doctor.rebuild(self)
 
 
 def _make(folder: Path) -> None:

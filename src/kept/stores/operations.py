@@ -1,0 +1,183 @@
+"""Operations: what commands and the service need of a store, beside search."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kept import ports
+from kept.model import Chunk, Document
+from kept.receipts import (
+    Alias,
+    KnownSource,
+    LedgerRow,
+    Receipt,
+    Similarity,
+    StoredDocument,
+)
+from kept.stores.fates import Fate
+from kept.stores.locks import Holds
+from kept.stores.spool import Spool
+from kept.stores.sql import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something that does not fit, and whether it was put right."""
+
+    what: str
+    where: str
+    detail: str
+    repaired: bool = False
+
+
+class Intake(ports.Intake, Protocol):
+    """The writing side of one tenant's store, with what takes things out again."""
+
+    def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
+        """Delete a document for good, and its aliases only when told to."""
+        ...
+
+    def forget(self, uri: str) -> Receipt:
+        """Let go of a source that is no more, and of what only it stood for."""
+        ...
+
+    def forget_alias(self, alias: Alias) -> Receipt:
+        """Withdraw an alias; the document that it repeats stays."""
+        ...
+
+
+class Reembedding(Protocol):
+    """The way from one embedder to another; it can stop and go on at any point."""
+
+    def begin(self) -> None:
+        """Make room for the new vectors, keeping those of an earlier start."""
+        ...
+
+    def progress(self) -> tuple[int, int]:
+        """Return how many chunks are done, of how many."""
+        ...
+
+    def missing(self, limit: int) -> list[tuple[Any, str, str]]:
+        """Return chunks that have no new vector yet: name, title and text."""
+        ...
+
+    def add(self, names: Sequence[Any], vectors: ports.Vectors) -> None:
+        """Keep new vectors, unless their chunk was deleted meanwhile."""
+        ...
+
+    def swap(self) -> bool:
+        """Put the new vectors in place of the old; False if some are missing yet."""
+        ...
+
+
+class Store(ports.Store, Protocol):
+    """A store as those see it who look after it."""
+
+    @property
+    def database(self) -> Database:
+        """The tables, for everything that is not search."""
+        ...
+
+    @property
+    def writable(self) -> bool:
+        """Whether anything may be changed here."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """Where the store is, in words that give no secret away."""
+        ...
+
+    def close(self) -> None:
+        """Let go of every file and connection."""
+        ...
+
+    def reachable(self) -> bool:
+        """Tell whether the truth is where it should be."""
+        ...
+
+    def holds(self) -> Holds:
+        """Return names that one process at most has."""
+        ...
+
+    def spool(self) -> Spool:
+        """Return where sources wait until they are stored."""
+        ...
+
+    def intake(self, tenant: str) -> Intake:
+        """Return the writing side for one tenant."""
+        ...
+
+    def embedder(self) -> tuple[str, int] | None:
+        """Return the id and dimension of the embedder, if there are vectors yet."""
+        ...
+
+    def reembedding(self, embedder_id: str, dimension: int) -> Reembedding:
+        """Return the way from this store's embedder to another."""
+        ...
+
+    def sweep(self) -> None:
+        """Remove what belongs to embedders that the store no longer has."""
+        ...
+
+    def examine(self, *, repair: bool) -> list[Finding]:
+        """Return everything that does not fit, put right if *repair*."""
+        ...
+
+    def rebuild(self) -> int:
+        """Build every index anew; return of how many tenants."""
+        ...
+
+    def document(self, tenant: str, document_id: str) -> tuple[Document, str]:
+        """Return a document and its whole text."""
+        ...
+
+    def chunks(self, tenant: str, document_id: str) -> list[Chunk]:
+        """Return the chunks of a document in order."""
+        ...
+
+    def documents(
+        self, tenant: str, *, all_versions: bool = False
+    ) -> list[StoredDocument]:
+        """Return a tenant's documents, oldest first."""
+        ...
+
+    def fate(self, tenant: str, named: str) -> Fate:
+        """Return what became of a document, chunk, alias or source."""
+        ...
+
+    def ledger(self, tenant: str, limit: int = 100) -> list[LedgerRow]:
+        """Return the latest lines of the ledger."""
+        ...
+
+    def aliases(self, tenant: str) -> list[Alias]:
+        """Return the texts that were reused, with the rule that fired."""
+        ...
+
+    def alias(self, tenant: str, alias_id: str) -> Alias:
+        """Return one alias with its text."""
+        ...
+
+    def overrides(self, tenant: str) -> dict[str, Any]:
+        """Return the settings that a tenant has of its own."""
+        ...
+
+    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
+        """Give a tenant settings of its own, in place of those it had."""
+        ...
+
+    def source(self, tenant: str, uri: str) -> KnownSource | None:
+        """Return what is remembered of a source."""
+        ...
+
+    def sources(self, tenant: str, prefix: str) -> list[str]:
+        """Return the known sources under *prefix*."""
+        ...
+
+    def similarities(self, tenant: str) -> list[Similarity]:
+        """Return every comparison made for near duplicates."""
+        ...
+
+    def tenants(self) -> list[str]:
+        """Return the names of all tenants, in order."""
+        ...
