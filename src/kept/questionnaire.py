@@ -83,19 +83,23 @@ class Questionnaire:
 
 def load_questionnaire(path: Path) -> Questionnaire:
     """Read a questionnaire from a YAML file, or say what is wrong with it."""
-    data = _read(path)
+    return questionnaire_of(_read(path), path.name)
+
+
+def questionnaire_of(data: Mapping[str, Any], where: str) -> Questionnaire:
+    """Return the questionnaire that *data* describes; *where* it is from is told."""
     try:
-        items = tuple(_item(path, key, given) for key, given in data["items"].items())
-        scores = {_score(path, score): str(t) for score, t in data["scores"].items()}
+        items = tuple(_item(where, key, given) for key, given in data["items"].items())
+        scores = {_score(where, score): str(t) for score, t in data["scores"].items()}
         name, prefix = str(data["name"]), str(data.get("prefix", ""))
     except (KeyError, AttributeError, TypeError) as error:
         msg = (
-            f"{path.name}: expected the keys name, scores and items ({error}); "
+            f"{where}: expected the keys name, scores and items ({error}); "
             "phq8.yaml is an example"
         )
         raise InputError(msg) from error
     if not items or not scores:
-        msg = f"{path.name}: needs at least one item and one score"
+        msg = f"{where}: needs at least one item and one score"
         raise InputError(msg)
     return Questionnaire(name=name, prefix=prefix, items=items, scores=scores)
 
@@ -134,7 +138,7 @@ class KeywordTagger:
         for item in data:
             questionnaire.label(str(item), None)
         keywords = {
-            key: _words(path, key, data[key])
+            key: _words(path.name, key, data[key])
             for key in questionnaire.keys
             if key in data
         }
@@ -157,28 +161,28 @@ def _bounded(word: str) -> str:
     return rf"(?<!\w){apostrophes}{ending}(?!\w)"
 
 
-def _item(path: Path, key: object, given: Mapping[str, Any] | None) -> Item:
+def _item(where: str, key: object, given: Mapping[str, Any] | None) -> Item:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        msg = f"{path.name}: {key!r} is no item key; use letters, digits and _"
+        msg = f"{where}: {key!r} is no item key; use letters, digits and _"
         raise InputError(msg)
     given = given or {}
-    keywords = _words(path, key, given.get("keywords", []))
+    keywords = _words(where, key, given.get("keywords", []))
     return Item(key, str(given.get("about", "")), keywords)
 
 
-def _words(path: Path, key: str, given: object) -> tuple[str, ...]:
+def _words(where: str, key: str, given: object) -> tuple[str, ...]:
     if isinstance(given, list):
         words = tuple(word for word in given if isinstance(word, str))
         if len(words) == len(given) and all(word.strip(" *") for word in words):
             return words
-    msg = f"{path.name}: the keywords of {key} are {given!r}; expected a list of words"
+    msg = f"{where}: the keywords of {key} are {given!r}; expected a list of words"
     raise InputError(msg)
 
 
-def _score(path: Path, score: object) -> int:
+def _score(where: str, score: object) -> int:
     if isinstance(score, int) and not isinstance(score, bool):
         return score
-    msg = f"{path.name}: {score!r} is no score; use whole numbers"
+    msg = f"{where}: {score!r} is no score; use whole numbers"
     raise InputError(msg)
 
 

@@ -17,6 +17,7 @@ WRITER = {
     ("DELETE", "/v1/documents/{document_id}"),
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/aliases/{alias_id}/undo"),
+    ("POST", "/v1/references/build"),
 }
 ADMIN = {
     ("GET", "/metrics"),
@@ -46,6 +47,9 @@ BODIES = {
     "/v1/why": {"question": "what is this about", "chunk_id": "x:0000"},
     "/v1/why-not": {"question": "what is this about", "named": "x"},
     "/v1/references": {"evidence": {"Sleep": ["I wake at four"]}},
+    "/v1/references/build": {
+        "transcripts": [{"participant": "p", "lines": ["I wake at four"]}]
+    },
     "/v1/keys": {"principal": "p", "role": "reader"},
     "/v1/vector_stores/{store_id}/search": {"query": "what is this about"},
     "/v1/embeddings": {"input": "text"},

@@ -85,10 +85,9 @@ def _narrowed(terms: Iterable[Term]) -> FiltersIn:
     for term in terms:
         if term.comparison in ("eq", "in"):
             if term.key in metadata:
-                raise _refused(f"{term.key!r} is compared twice")
-            metadata[term.key] = (
-                _values(term) if term.comparison == "in" else term.value
-            )
+                _refuse(f"{term.key!r} is compared twice")
+            several = term.comparison == "in"
+            metadata[term.key] = _values(term) if several else term.value
         elif term.comparison in _BOUNDS:
             _narrow(span, term)
         else:
@@ -102,12 +101,11 @@ def _narrow(span: dict[str, str], term: Term) -> None:
         _refuse("only one key can be held against dates")
     name, moved, tighter = _BOUNDS[term.comparison]
     try:
-        bound = (date.fromisoformat(str(term.value)) + moved).isoformat()
+        day = term.value if isinstance(term.value, str) else ""
+        bound = (date.fromisoformat(day) + moved).isoformat()
     except (ValueError, OverflowError):
-        shown = f"{term.comparison} compares dates such as 2026-01-31"
-        raise _refused(
-            f"{term.key!r} is held against {term.value!r}; {shown}"
-        ) from None
+        wanted = f"{term.comparison} compares dates such as 2026-01-31"
+        _refuse(f"{term.key!r} is held against {term.value!r}; {wanted}")
     span[name] = tighter(span[name], bound) if name in span else bound
 
 
