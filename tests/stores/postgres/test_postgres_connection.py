@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kept.stores.postgres.connection import Database, only
+from kept.stores.postgres.connection import Database
 from kept.stores.postgres.migrations import migrate
+from kept.stores.sql import only
 
 MakeDatabase = Callable[[], str]
 

@@ -19,22 +19,24 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kept.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from kept.stores.postgres.faults import (
-    REPEATABLE,
-    lost,
+    StoreInterruptedError,
+    interrupted,
     parameters,
     place,
     told,
     translated,
 )
-from kept.stores.postgres.texts import register_texts
+from kept.stores.postgres.portable import Connection, Raw, register
+from kept.stores.sql import Connection as AnyConnection
+from kept.stores.sql import only
 
-Connection = psycopg.Connection[tuple[Any, ...]]
-Row = tuple[Any, ...]
 T = TypeVar("T")
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+RELAXED = f"{WRITE}; SET LOCAL synchronous_commit = off"
 FIRST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 1.0
 _SETTLED = (pq.TransactionStatus.IDLE, pq.TransactionStatus.UNKNOWN)
 
 
@@ -54,15 +56,6 @@ class Options:
     prepared: bool = True
 
 
-class Lost(Exception):  # noqa: N818 -- a state of a connection, told to the caller later
-    """The connection broke; *xid* is set if the commit was already on its way."""
-
-    def __init__(self, error: psycopg.Error, xid: str | None = None) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.xid = xid
-
-
 class Database:
     """One database on one server, through a pool that opens at first use."""
 
@@ -77,7 +70,7 @@ class Database:
             "application_name": "kept",
             **parameters(dsn),
         }
-        self._pool: ConnectionPool[Connection] | None = None
+        self._pool: ConnectionPool[Raw] | None = None
         self._lock = threading.Lock()
 
     def close(self) -> None:
@@ -90,52 +83,56 @@ class Database:
     def connect(self) -> Connection:
         """Return a connection of its own, outside the pool; the caller closes it."""
         with translated(self.where):
-            connection: Connection = psycopg.connect(
-                **self._parameters, autocommit=True
-            )
+            connection: Raw = psycopg.connect(**self._parameters, autocommit=True)
         self._configure(connection)
-        return connection
+        return Connection(connection)
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[Connection]:
         """Hold a snapshot of what *tenant* may see; None sees no tenant's rows."""
-        with self._begun(READ, tenant) as connection:
+        with self._begun(READ, tenant) as (connection, _):
             yield connection
 
-    def write(self, tenant: str | None, work: Callable[[Connection], T]) -> T:
-        """Run *work* in one transaction: all of it happens once, or none.
+    @contextmanager
+    def writing(self, tenant: str | None = None) -> Iterator[Connection]:
+        """Hold a write transaction of *tenant*; all of it happens, or none.
 
-        It is run again when the connection is lost or another transaction was in
-        the way, so it must do nothing but read and write through the connection. A
-        commit whose answer was lost is looked up before anything is repeated.
+        A commit whose answer was lost is looked up: if it happened, all is well. What
+        did not happen and may be tried again is raised as `StoreInterruptedError`; see `again`.
         """
-        if not self.writable:
-            msg = (
-                f"PostgreSQL at {self.where} was opened to be read; "
-                "open the knowledge base writable to change it"
-            )
-            raise StoreReadOnlyError(msg)
+        with self._changing(WRITE, tenant) as connection:
+            yield connection
+
+    @contextmanager
+    def relaxed(self, tenant: str | None = None) -> Iterator[Connection]:
+        """Hold a write transaction whose end does not wait for the disk."""
+        with self._changing(RELAXED, tenant) as connection:
+            yield connection
+
+    def alone(self, connection: AnyConnection, name: str) -> None:
+        """Have *name* alone among all writers until the transaction ends."""
+        connection.execute(
+            "SELECT pg_catalog.pg_advisory_xact_lock(?)", (lock_key(name),)
+        )
+
+    def again(self, work: Callable[[], T]) -> T:
+        """Do *work*, and again while it is interrupted, for as long as we wait.
+
+        It must do nothing that lasts but in one `writing` transaction.
+        """
         until = time.monotonic() + self.options.patience_seconds
         pause = FIRST_PAUSE_SECONDS
         while True:
-            done: list[T] = []
             try:
-                self._once(tenant, work, done)
-            except Lost as broken:
-                if broken.xid is not None and self._committed(broken.xid, until):
-                    return done[0]
-                error = broken.error
-            except REPEATABLE as repeatable:
-                error = repeatable
-            else:
-                return done[0]
-            if time.monotonic() + pause > until:
-                raise told(error, self.where) from error
+                return work()
+            except StoreInterruptedError:
+                if time.monotonic() + pause > until:
+                    raise
             time.sleep(pause)
-            pause = min(2 * pause, 1.0)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
     @contextmanager
-    def lock(self, name: str, *, wait: bool = True) -> Iterator[bool]:
+    def held(self, name: str, *, wait: bool = True) -> Iterator[bool]:
         """Have *name* alone among all nodes; without *wait*, tell whether it is ours.
 
         It is held on a connection of its own: a killed process lets go by itself.
@@ -143,70 +140,60 @@ class Database:
         connection = self.connect()
         try:
             with translated(self.where):
-                if wait:
-                    connection.execute(
-                        "SELECT pg_catalog.pg_advisory_lock(%s)", (lock_key(name),)
-                    )
-                    held = True
-                else:
-                    held = bool(
-                        only(
-                            connection,
-                            "SELECT pg_catalog.pg_try_advisory_lock(%s)",
-                            (lock_key(name),),
-                        )[0]
-                    )
-            yield held
+                lock = "pg_advisory_lock" if wait else "pg_try_advisory_lock"
+                key = (lock_key(name),)
+                (got,) = only(connection, f"SELECT pg_catalog.{lock}(?)", key)
+            yield wait or bool(got)
         finally:
             connection.close()
 
-    def _once(
-        self, tenant: str | None, work: Callable[[Connection], T], done: list[T]
-    ) -> None:
-        with self._begun(WRITE, tenant, committing=True) as connection:
-            done.append(work(connection))
+    @contextmanager
+    def _changing(self, begin: str, tenant: str | None) -> Iterator[Connection]:
+        if not self.writable:
+            msg = (
+                f"PostgreSQL at {self.where} was opened to be read; "
+                "open the knowledge base writable to change it"
+            )
+            raise StoreReadOnlyError(msg)
+        with self._begun(begin, tenant) as (connection, _):
+            yield connection
 
     @contextmanager
     def _begun(
-        self, begin: str, tenant: str | None, *, committing: bool = False
-    ) -> Iterator[Connection]:
-        """Hold a transaction on a connection that is known to live.
-
-        While *committing*, a lost connection is raised as `Lost`, for the caller to
-        try again; else it is told.
-        """
-        connection, xid = self._ready(begin, tenant)
+        self, begin: str, tenant: str | None
+    ) -> Iterator[tuple[Connection, str | None]]:
+        """Hold a transaction on a connection that is known to live."""
+        raw, xid = self._ready(begin, tenant)
         finishing = False
         try:
-            yield connection
-            finishing = committing
-            if connection.info.transaction_status is pq.TransactionStatus.INERROR:
+            yield Connection(raw), xid
+            if raw.info.transaction_status is pq.TransactionStatus.INERROR:
                 msg = "a statement failed and its error was swallowed; nothing is kept"
                 raise StoreError(msg)
-            connection.execute("COMMIT")
+            finishing = True
+            raw.execute("COMMIT")
         except psycopg.Error as error:
-            if committing and (lost(error) or connection.broken):
-                raise Lost(error, xid if finishing else None) from error
-            if committing and isinstance(error, REPEATABLE):
-                raise
-            raise told(error, self.where) from error
+            gone = interrupted(error) or raw.broken
+            if gone and finishing and xid is not None and self._committed(xid):
+                return
+            raise told(error, self.where, gone=gone) from error
         finally:
-            self._give_back(connection)
+            self._give_back(raw)
 
-    def _ready(self, begin: str, tenant: str | None) -> tuple[Connection, str | None]:
+    def _ready(self, begin: str, tenant: str | None) -> tuple[Raw, str | None]:
         """Begin on a pooled connection, passing over those that have died."""
         until = time.monotonic() + self.options.patience_seconds
         while True:
-            connection = self._taken()
+            raw = self._taken()
             try:
-                return connection, _begin(connection, begin, tenant)
+                return raw, _begin(raw, begin, tenant)
             except psycopg.Error as error:
-                connection.close()
-                self._give_back(connection)
-                if not lost(error) or time.monotonic() > until:
+                raw.close()
+                self._give_back(raw)
+                if not interrupted(error) or time.monotonic() > until:
                     raise told(error, self.where) from error
 
-    def _taken(self) -> Connection:
+    def _taken(self) -> Raw:
         pool = self._opened()
         try:
             return pool.getconn(timeout=self.options.wait_seconds)
@@ -219,7 +206,7 @@ class Database:
             )
             raise StoreBusyError(msg) from None
 
-    def _opened(self) -> "ConnectionPool[Connection]":
+    def _opened(self) -> "ConnectionPool[Raw]":
         with self._lock:
             if self._pool is None:
                 self.connect().close()
@@ -233,32 +220,33 @@ class Database:
                 )
             return self._pool
 
-    def _configure(self, connection: Connection) -> None:
+    def _configure(self, connection: Raw) -> None:
         connection.prepare_threshold = 2 if self.options.prepared else None
-        register_texts(connection)
+        register(connection)
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, raw: Raw) -> None:
         """Return a connection to the pool, undoing what it was in the middle of."""
         try:
-            if connection.info.transaction_status not in _SETTLED:
-                connection.execute("ROLLBACK")
+            if raw.info.transaction_status not in _SETTLED:
+                raw.execute("ROLLBACK")
         except psycopg.Error:
-            connection.close()
+            raw.close()
         pool = self._pool
         if pool is None:
-            connection.close()
+            raw.close()
         else:
-            pool.putconn(connection)
+            pool.putconn(raw)
 
-    def _committed(self, xid: str, until: float) -> bool:
+    def _committed(self, xid: str) -> bool:
         """Tell whether a transaction whose answer was lost has happened."""
+        until = time.monotonic() + self.options.patience_seconds
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 with self.reading() as connection:
                     (status,) = only(
                         connection,
-                        "SELECT pg_catalog.pg_xact_status(%s::pg_catalog.xid8)",
+                        "SELECT pg_catalog.pg_xact_status(?::pg_catalog.xid8)",
                         (xid,),
                     )
             except StoreError:
@@ -273,20 +261,22 @@ class Database:
                 )
                 raise StoreError(msg)
             time.sleep(pause)
-            pause = min(2 * pause, 1.0)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
-def _begin(connection: Connection, begin: str, tenant: str | None) -> str | None:
+def _begin(raw: Raw, begin: str, tenant: str | None) -> str | None:
     """Begin for *tenant* in one round trip, and name the transaction if it writes."""
     name = "NULL" if begin is READ else "pg_catalog.pg_current_xact_id()::text"
-    cursor = psycopg.ClientCursor(connection)
+    cursor = psycopg.ClientCursor(raw)
     cursor.execute(
         f"{begin}; SELECT pg_catalog.set_config('kept.tenant', %s, true),"
-        f" pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), {name}",
+        " pg_catalog.set_config('search_path', 'pg_catalog, kept, pg_temp', true),"
+        f" {name}",
         (tenant or "",),
     )
-    cursor.nextset()
-    row: Row | None = cursor.fetchone()
+    while cursor.nextset():
+        pass
+    row: tuple[Any, ...] | None = cursor.fetchone()
     return row[2] if row else None
 
 
@@ -294,22 +284,3 @@ def lock_key(name: str) -> int:
     """Return the number of an advisory lock, the same on every node."""
     digest = hashlib.sha256(f"kept {name}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)
-
-
-def every(connection: Connection, sql: str, values: Any = ()) -> list[Row]:  # noqa: ANN401 -- of a statement
-    """Return all rows, as binary."""
-    return connection.execute(sql, values, binary=True).fetchall()
-
-
-def first(connection: Connection, sql: str, values: Any = ()) -> Row | None:  # noqa: ANN401 -- of a statement
-    """Return the first row, if there is one."""
-    return connection.execute(sql, values, binary=True).fetchone()
-
-
-def only(connection: Connection, sql: str, values: Any = ()) -> Row:  # noqa: ANN401 -- of a statement
-    """Return the row that must be there."""
-    row = first(connection, sql, values)
-    if row is None:
-        msg = f"no row: {sql}"
-        raise LookupError(msg)
-    return row

@@ -51,9 +51,21 @@ def place(dsn: str) -> str:
     return f"{found.get('host') or 'the local server'}{port}/{database}"
 
 
-def lost(error: psycopg.Error) -> bool:
-    """Tell whether the connection is gone, so that another one may do."""
-    if isinstance(error, (*LOST, sql.ReadOnlySqlTransaction)):
+class StoreInterruptedError(StoreError):
+    """A transaction did not happen, for no fault of its own; it may be tried again."""
+
+
+class ReplicaMetError(StoreInterruptedError, StoreReadOnlyError):
+    """The server can only be read; after a failover another one can be written to."""
+
+
+class CrossedError(StoreInterruptedError, StoreBusyError):
+    """Another transaction was in the way."""
+
+
+def interrupted(error: psycopg.Error) -> bool:
+    """Tell whether the same may well succeed on another try or connection."""
+    if isinstance(error, (*LOST, *REPEATABLE, sql.ReadOnlySqlTransaction)):
         return True
     return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
 
@@ -67,16 +79,19 @@ def translated(where: str) -> Iterator[None]:
         raise told(error, where) from error
 
 
-def told(error: psycopg.Error, where: str) -> StoreError:
-    """Return the error to raise for *error*, met at *where*."""
+def told(error: psycopg.Error, where: str, *, gone: bool = False) -> StoreError:
+    """Return the error to raise for *error*, met at *where*.
+
+    *gone* says that a transaction was interrupted by it.
+    """
     said = _said(error)
     for kinds, kind, advice in _TELLINGS:
         if isinstance(error, kinds):
             return kind(f"PostgreSQL at {where}: {advice} ({said})")
     if any(denied in said for denied in _DENIED):
         return StoreError(f"PostgreSQL at {where}: {_WRONG_USER} ({said})")
-    if lost(error):
-        return StoreError(
+    if gone or interrupted(error):
+        return (StoreInterruptedError if gone else StoreError)(
             f"PostgreSQL at {where} cannot be reached, or the connection was lost "
             f"({said}); check that the server runs and listens there, and try again: "
             "what was not acknowledged was not stored"
@@ -118,10 +133,11 @@ _TELLINGS: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]
     ((sql.DiskFull,), StoreFullError, _FULL),
     (REFUSED, StoreError, _WRONG_USER),
     ((sql.InvalidCatalogName,), StoreError, _NO_DATABASE),
-    ((sql.ReadOnlySqlTransaction,), StoreReadOnlyError, _REPLICA),
+    ((sql.ReadOnlySqlTransaction,), ReplicaMetError, _REPLICA),
     ((sql.InsufficientPrivilege,), StoreReadOnlyError, _NO_RIGHT),
     ((sql.TooManyConnections,), StoreBusyError, _CROWDED),
-    ((sql.LockNotAvailable, sql.QueryCanceled, *REPEATABLE), StoreBusyError, _BUSY),
+    (REPEATABLE, CrossedError, _BUSY),
+    ((sql.LockNotAvailable, sql.QueryCanceled), StoreBusyError, _BUSY),
     ((sql.OutOfMemory, sql.InsufficientResources), StoreBusyError, _SHORT),
     ((sql.DataCorrupted, sql.IndexCorrupted), StoreCorruptError, _DAMAGED),
 )

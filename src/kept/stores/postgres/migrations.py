@@ -11,8 +11,10 @@ from importlib import import_module
 import psycopg
 
 from kept.errors import StoreError, StoreReadOnlyError, StoreTooNewError
-from kept.stores.postgres.connection import Connection, every, first, lock_key, only
+from kept.stores.postgres.connection import lock_key
 from kept.stores.postgres.faults import translated
+from kept.stores.postgres.portable import Connection
+from kept.stores.sql import every, first, only
 
 MODULES = ("kept.stores.postgres.schema",)
 LEAST_VECTOR = (0, 8)
@@ -72,9 +74,9 @@ def migrate(connection: Connection, where: str, *, writable: bool) -> None:
                     "yet; open it once writable, as 'kept ingest' and 'kept doctor' do"
                 )
                 raise StoreReadOnlyError(msg)
-            with connection.transaction():
+            with connection.raw.transaction():
                 connection.execute(
-                    "SELECT pg_catalog.pg_advisory_xact_lock(%s)",
+                    "SELECT pg_catalog.pg_advisory_xact_lock(?)",
                     (lock_key("migrations"),),
                 )
                 connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
@@ -86,15 +88,15 @@ def _bring_up(connection: Connection, where: str) -> None:
     if first(connection, "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname='kept'"):
         behind = _behind(connection, where)
     else:
-        connection.execute(_BASE)
+        connection.raw.execute(_BASE)
         behind = modules()
     _have_vector(connection, where)
     vector = vector_schema(connection)
     for module in behind:
         for script in module.scripts[_versions(connection).get(module.name, 0) :]:
-            connection.execute(script.replace("{vector}", vector).encode())
+            connection.raw.execute(script.replace("{vector}", vector).encode())
         connection.execute(
-            "INSERT INTO kept.migrations VALUES (%s, %s)"
+            "INSERT INTO kept.migrations VALUES (?, ?)"
             " ON CONFLICT (module) DO UPDATE SET version = excluded.version",
             (module.name, len(module.scripts)),
         )
@@ -150,7 +152,7 @@ def _have_vector(connection: Connection, where: str) -> None:
         )
         raise StoreError(msg)
     try:
-        with connection.transaction():
+        with connection.raw.transaction():
             connection.execute("CREATE EXTENSION vector WITH SCHEMA public")
     except psycopg.Error as error:
         msg = (

@@ -111,7 +111,7 @@ CREATE TABLE kept.languages (
 CREATE TABLE kept.chunk_tags (
     tenant_no integer NOT NULL,
     no bigint NOT NULL,
-    tag bigint NOT NULL,
+    tag text COLLATE pg_catalog."C" NOT NULL,
     PRIMARY KEY (tenant_no, tag, no)
 );
 CREATE TABLE kept.facts (
@@ -151,20 +151,18 @@ CREATE INDEX aliases_by_sha ON kept.aliases (tenant_no, type, sha256);
 CREATE TABLE kept.sources (
     tenant_no integer NOT NULL,
     uri text COLLATE pg_catalog."C" NOT NULL,
-    key bytea NOT NULL,
     raw_sha256 text NOT NULL,
     document_no bigint NOT NULL,
     alias_id text COLLATE pg_catalog."C",
-    PRIMARY KEY (tenant_no, key),
+    PRIMARY KEY (tenant_no, uri),
     FOREIGN KEY (tenant_no, document_no)
         REFERENCES kept.documents (tenant_no, no) ON DELETE CASCADE
 );
 CREATE INDEX sources_by_document ON kept.sources (tenant_no, document_no);
 CREATE INDEX sources_by_alias ON kept.sources (tenant_no, alias_id);
-CREATE INDEX sources_by_uri ON kept.sources (tenant_no, pg_catalog.substr(uri, 1, 256));
 CREATE TABLE kept.ledger (
     tenant_no integer NOT NULL,
-    no bigint GENERATED ALWAYS AS IDENTITY,
+    number bigint NOT NULL,
     at text NOT NULL,
     status text NOT NULL,
     document_id text COLLATE pg_catalog."C",
@@ -177,7 +175,7 @@ CREATE TABLE kept.ledger (
     chars_left_out bigint NOT NULL,
     evidence text NOT NULL,
     error text,
-    PRIMARY KEY (tenant_no, no)
+    PRIMARY KEY (tenant_no, number)
 );
 CREATE INDEX ledger_by_document ON kept.ledger (tenant_no, document_id);
 CREATE TABLE kept.similarities (
