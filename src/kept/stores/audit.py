@@ -87,8 +87,8 @@ class AuditLog:
                 connection.executemany(
                     "INSERT INTO audit (tenant, no, at, principal, key_id, role,"
                     " action, outcome, target, question, question_sha256, facts)"
-                    " SELECT ?1, COALESCE(MAX(no), 0) + 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,"
-                    " ?9, ?10, ?11 FROM audit WHERE tenant = ?1",
+                    " VALUES (?1, (SELECT COALESCE(MAX(no), 0) + 1 FROM audit"
+                    " WHERE tenant = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
                     [_values(row, at) for row, at, _ in batch],
                 )
         except Exception as error:  # noqa: BLE001 -- whoever waits has to hear of it

@@ -98,9 +98,9 @@ class Recorder:
             connection,
             "INSERT INTO queries (tenant_no, at, preset, question, question_sha256,"
             " request, knowledge_base, configuration, code, result_sha256, result,"
-            " id, path, number) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-            " ?12, ?13, COALESCE(MAX(number), 0) + 1 FROM queries WHERE tenant_no = ?1"
-            " RETURNING number",
+            " id, path, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
+            " ?12, ?13, (SELECT COALESCE(MAX(number), 0) + 1 FROM queries"
+            " WHERE tenant_no = ?1)) RETURNING number",
             (
                 *(tenant, at, recorded.preset, _storable(recorded.question)),
                 *(recorded.question_sha256, as_json(recorded.request)),
