@@ -20,7 +20,7 @@ from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
 
 EDGES = (0.0, 0.03, 0.05, 0.10, 0.20, 0.30, 0.50, 0.70, 1.01)
-BARS = (0.02, 0.03, 0.05, 0.08)
+BARS = (0.03, 0.04, 0.05, 0.06, 0.08)
 SHOWN = 8
 FEW = 300
 RANKED = 10

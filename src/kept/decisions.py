@@ -83,7 +83,7 @@ class Reason(StrEnum):
     )
     UNANSWERABLE = (
         "unanswerable",
-        "Even the best candidate is too weak for the question to be answered.",
+        "Even the best candidates are too weak for the question to be answered.",
     )
     TAG_FILTER = "tag_filter", "Carries none of the tags asked for."
     LABEL_REQUIRED = "label_required", "Has no label for the item asked about."

@@ -5,7 +5,10 @@ knowledge base alone, never on how many candidates were asked for.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import nlargest
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 K1 = 1.2
 B = 0.75
 PLACES = 9
+BEST = 3
 
 Floats = NDArray[np.float64]
 
@@ -113,3 +117,12 @@ def focus(terms: QueryTerms, frequencies: Floats) -> Floats:
 def bm25_share(terms: QueryTerms, scores: Floats) -> Floats:
     """Return BM25 relative to the most that any chunk could reach."""
     return np.round(scores / ((K1 + 1) * terms.mass or 1.0), PLACES)
+
+
+def chance_of_one(relevances: Iterable[float]) -> float | None:
+    """Return how likely it is that one of the best three passages is relevant.
+
+    Taken as if they were independent; None where there is no passage.
+    """
+    best = nlargest(BEST, relevances)
+    return round(1.0 - prod(1.0 - each for each in best), PLACES) if best else None

@@ -144,16 +144,20 @@ def test_the_fallback_threshold_counts_if_nothing_meets_the_strict_one() -> None
 
 def test_a_question_whose_best_candidate_is_weak_is_refused_as_a_whole() -> None:
     """All go but the protected, and the facts say what was compared."""
-    outcome = Answerable(0.5)(QUERY, candidates("a 0.4\nb 0.3\nc 0.2 !"))
+    outcome = Answerable(0.7)(QUERY, candidates("a 0.4\nb 0.3\nc 0.2 !\nd 0.1"))
 
+    compared = {"best": 0.4, "chance": 0.664, "at_least": 0.7}
     assert ids(outcome) == ["c"]
-    assert outcome.facts == {"best": 0.4, "at_least": 0.5}
-    assert told(outcome)[-1] == (
-        "b",
-        "dropped",
-        "unanswerable",
-        {"best": 0.4, "at_least": 0.5},
-    )
+    assert outcome.facts == compared
+    assert told(outcome)[-1] == ("d", "dropped", "unanswerable", compared)
+
+
+def test_three_middling_candidates_are_worth_one_good_one() -> None:
+    """What counts is the chance that one of the best three is relevant."""
+    pool = candidates("a 0.4\nb 0.3\nc 0.2\nd 0.2")
+
+    assert Answerable(0.664)(QUERY, pool).kept is pool
+    assert not Answerable(0.665)(QUERY, pool).kept
 
 
 def test_one_good_candidate_makes_a_question_answerable() -> None:
@@ -165,7 +169,9 @@ def test_one_good_candidate_makes_a_question_answerable() -> None:
 
 def test_an_empty_pool_has_no_best_candidate() -> None:
     """A missing score is not 0."""
-    assert Answerable(0.5)(QUERY, ()).facts == {"best": None, "at_least": 0.5}
+    facts = Answerable(0.5)(QUERY, ()).facts
+
+    assert facts == {"best": None, "chance": None, "at_least": 0.5}
 
 
 @pytest.mark.parametrize(

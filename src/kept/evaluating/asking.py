@@ -17,6 +17,7 @@ from kept.model import Candidate
 from kept.pipeline import Pipeline
 from kept.presets import Plan, preset
 from kept.retrieve import Request, selected
+from kept.signals import chance_of_one
 from kept.stages import Composite, Fuse, ReciprocalRankFusion
 
 DEPTH = 100
@@ -32,9 +33,8 @@ class Recall:
 
     @property
     def confidence(self) -> float | None:
-        """The best relevance, which is what a floor is held against."""
-        relevances = [c.signals["relevance"] for c in self.candidates]
-        return max(relevances, default=None)
+        """The chance that one of the best passages answers, as the refusal sees it."""
+        return chance_of_one(c.signals["relevance"] for c in self.candidates)
 
 
 @dataclass(frozen=True)

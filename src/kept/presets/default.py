@@ -71,24 +71,24 @@ class DefaultSettings(PresetSettings):
         "share of the question's ideal (none: protect no keyword hit)",
     )
     relevance_floor: float = Field(
-        default=0.01,
+        default=0.005,
         ge=0.0,
         le=1.0,
         description="Cite nothing below this calibrated relevance",
     )
     relevance_share: float | None = Field(
-        default=0.1,
+        default=0.05,
         ge=0.0,
         le=1.0,
         description="Cite nothing with less than this share of the best passage's "
         "relevance (none: the floor alone decides)",
     )
     refuse_below: float | None = Field(
-        default=0.03,
+        default=0.05,
         ge=0.0,
         le=1.0,
-        description="Refuse the question if its best passage is below this relevance "
-        "(none: the floor alone decides)",
+        description="Refuse the question if the chance that one of its best three "
+        "passages is relevant is below this (none: the floor alone decides)",
     )
     cosine_floor: float = Field(
         default=0.15,

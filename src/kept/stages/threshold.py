@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from kept.decisions import DROPPED, SPARED, Decision, Drop, Outcome, Reason, sift
 from kept.model import Candidate, Query, Scalar
-from kept.signals import PLACES
+from kept.signals import PLACES, chance_of_one
 from kept.stages.bounds import demand
 
 
@@ -145,7 +145,12 @@ class DenseFloor:
 
 @dataclass(frozen=True)
 class Answerable:
-    """Drop everything unless the best relevance of the pool is *at_least* that."""
+    """Drop everything unless one of the best three is likely enough to be relevant.
+
+    The chance is taken as if their relevances were independent. Several passages
+    that are each a little relevant say more than one of them does: at the same
+    share of refused questions that could be answered, fewer are cited that cannot.
+    """
 
     name: ClassVar[str] = "answerable"
 
@@ -155,10 +160,15 @@ class Answerable:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Hold the best candidate's relevance against the bar."""
-        best = max((c.signal("relevance") for c in candidates), default=None)
-        facts = {"best": best, "at_least": self.at_least}
-        if best is None or best >= self.at_least:
+        """Hold the chance of the best three against the bar."""
+        relevances = [c.signal("relevance") for c in candidates]
+        chance = chance_of_one(relevances)
+        facts = {
+            "best": max(relevances, default=None),
+            "chance": chance,
+            "at_least": self.at_least,
+        }
+        if chance is None or chance >= self.at_least:
             return Outcome(candidates, facts=facts)
         drop = Drop.because(Reason.UNANSWERABLE, **facts)
         sifted = sift(candidates, lambda _: drop)
