@@ -1,7 +1,7 @@
 """Connections to one SQLite file: one writer at a time, a reader per thread."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kept.errors import (
     StoreReadOnlyError,
 )
 from kept.stores.schema import VERSION, migrate
-from kept.stores.sql import Connection
+from kept.stores.sql import Connection, T
 
 BUSY_TIMEOUT_MS = 60_000
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -64,6 +64,10 @@ class Database:
                 self._relaxed.pragma("synchronous", "normal")
             with transaction(self._relaxed, "IMMEDIATE"):
                 yield self._relaxed
+
+    def again(self, work: Callable[[], T]) -> T:
+        """Do *work* once: nothing outside this process can interrupt it."""
+        return work()
 
     def alone(self, connection: Connection, name: str) -> None:
         """Do nothing more: whoever writes is alone here."""

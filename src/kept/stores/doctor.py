@@ -14,7 +14,7 @@ from kept.stores.index_ports import Indexes
 from kept.stores.meta import embedder_in
 from kept.stores.operations import Finding
 from kept.stores.reanalysis import outdated, reanalyse
-from kept.stores.sql import each, every, only
+from kept.stores.sql import Connection, each, every, only
 from kept.stores.sqlite import SqliteStore
 from kept.stores.terms import unpacked_keys
 
@@ -249,7 +249,7 @@ def _indexes(
 
 
 def _index_differences(
-    connection: apsw.Connection, indexes: Indexes, tenant: int
+    connection: Connection, indexes: Indexes, tenant: int
 ) -> Iterator[tuple[str, str]]:
     truth = np.array(
         [

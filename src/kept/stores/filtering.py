@@ -3,17 +3,16 @@
 import json
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from kept.filters import Filters
-from kept.stores.sql import every
+from kept.stores.sql import Connection, every
 from kept.stores.writing import ORD_BITS
 
 
 def allowed_chunks(
-    connection: apsw.Connection, tenant: int, filters: Filters
+    connection: Connection, tenant: int, filters: Filters
 ) -> NDArray[np.int64] | None:
     """Return the sorted keys of the chunks that *filters* let through."""
     if filters.empty:

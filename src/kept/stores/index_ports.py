@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
 from kept.stores.rows import Scored
+from kept.stores.sql import Connection
 
 Keys = NDArray[np.int64]
 
@@ -102,7 +102,7 @@ class Indexes(Protocol):
         ...
 
     def catch_up(
-        self, connection: apsw.Connection, seq: int, *, keyword: bool = True
+        self, connection: Connection, seq: int, *, keyword: bool = True
     ) -> None:
         """Apply what the truth has and the indexes lack, up to *seq*."""
         ...

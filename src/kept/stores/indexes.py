@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +14,7 @@ from kept.stores.dense import DenseIndex
 from kept.stores.keyword import KeywordIndex
 from kept.stores.locks import ReadWriteLock, file_lock
 from kept.stores.rows import IndexTorn
-from kept.stores.sql import each, every
+from kept.stores.sql import Connection, each, every
 from kept.stores.terms import tokens
 from kept.stores.writing import ORD_BITS
 
@@ -46,7 +45,7 @@ class TenantIndexes:
         return self.dense.seq == seq and self.keyword.seq == seq
 
     def catch_up(
-        self, connection: apsw.Connection, seq: int, *, keyword: bool = True
+        self, connection: Connection, seq: int, *, keyword: bool = True
     ) -> None:
         """Apply what the truth has and the indexes lack, up to *seq*."""
         with self._alone(), self.lock.writing():
@@ -118,7 +117,7 @@ class TenantIndexes:
         return KeywordIndex.open(self.folder / "keyword", writable=True)
 
     def _advance_dense(
-        self, connection: apsw.Connection, documents: dict[int, int], upto: int
+        self, connection: Connection, documents: dict[int, int], upto: int
     ) -> None:
         keys: list[int] = []
         blobs: list[bytes] = []
@@ -144,7 +143,7 @@ class TenantIndexes:
             np.array(removed, dtype=np.int64),
         )
 
-    def _advance_keyword(self, connection: apsw.Connection) -> None:
+    def _advance_keyword(self, connection: Connection) -> None:
         for documents, upto in changed(connection, self.tenant, self.keyword.seq):
             rows = live_rows(connection, "chunks", "t.terms", documents)
             added = ((no, tokens(blob)) for no, blob in rows)
@@ -153,7 +152,7 @@ class TenantIndexes:
 
 
 def changed(
-    connection: apsw.Connection, tenant: int, after: int, most: int = BATCH
+    connection: Connection, tenant: int, after: int, most: int = BATCH
 ) -> Iterator[tuple[dict[int, int], int]]:
     """Yield batches of changed documents with their chunk counts, and their seq."""
     while True:
@@ -173,7 +172,7 @@ def changed(
 
 
 def live_rows(
-    connection: apsw.Connection, table: str, column: str, documents: dict[int, int]
+    connection: Connection, table: str, column: str, documents: dict[int, int]
 ) -> list[tuple[int, bytes]]:
     """Return (chunk, value) for those of *documents* that are to be found."""
     rows = each(

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,43 +11,50 @@ from kept.errors import InputError
 from kept.ports import Vectors
 from kept.receipts import Alias, KnownSource, NewDocument, Receipt, Similarity, Source
 from kept.stores import reading, writing
-from kept.stores.connection import Database
+from kept.stores.books import Books, repeatable
 from kept.stores.index_ports import Indexes
 from kept.stores.meta import require_embedder
-from kept.stores.sql import each, every, first, only
+from kept.stores.sql import Connection, Database, each, every, first, only
 
 HEAD_CHARS = 48
 NEAREST = 64
 MOST_NEAREST = 4_096
 MOST_BY_PREFIX = 200
-IndexesOf = Callable[[apsw.Connection, int], Indexes]
+IndexesOf = Callable[[Connection, int], Indexes]
 _LAST = "\U0010ffff"
 
 
 class Intake:
     """Writes documents, aliases and ledger rows, each change in one transaction."""
 
-    def __init__(self, database: Database, indexes_of: IndexesOf, tenant: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        indexes_of: IndexesOf,
+        tenant: str,
+        books: Books = writing,
+    ) -> None:
         self.database = database
         self.tenant = tenant
         self._indexes_of = indexes_of
+        self._books = books
 
     def source(self, uri: str) -> KnownSource | None:
         """Return what is remembered of a source."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             return reading.known_source(connection, tenant, uri)
 
     def text_of(self, document_id: str) -> str:
         """Return the whole text of a document."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             no = writing.find(connection, tenant, document_id)
             return reading.text_of(connection, no)
 
     def exact(self, type_: str, sha256: str) -> tuple[str, bool] | None:
         """Return the document with this very text and whether it is live."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             row = first(
                 connection,
                 "SELECT d.id, d.live FROM documents d JOIN tenants t"
@@ -60,7 +66,7 @@ class Intake:
 
     def alias_of(self, type_: str, sha256: str) -> Match | None:
         """Return the match of an alias that already holds this very text."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             row = first(
                 connection,
                 "SELECT a.id, d.id, a.rule, a.similarity FROM aliases a"
@@ -85,7 +91,7 @@ class Intake:
         without: str | None = None,
     ) -> list[Opening]:
         """Return the documents that might be the same, the newest first."""
-        with self.database.reading() as connection:
+        with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             if not tenant:
                 return []
@@ -97,13 +103,13 @@ class Intake:
                 found |= _by_prefix(connection, tenant, type_, opening.text)
             rows = sorted(found.items(), key=lambda item: -item[1])
             openings = (
-                _opening(connection, no, rules.mean_of, without) for no, _ in rows
+                self._opening(connection, no, rules.mean_of, without) for no, _ in rows
             )
             return [opening for opening in openings if opening is not None]
 
     def _near(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         tenant: int,
         opening: Opening,
         rules: DuplicateRules,
@@ -125,6 +131,7 @@ class Intake:
         most = max(rules.mean_of, 1)
         return {int(key) >> writing.ORD_BITS for key in near if int(key) & mask < most}
 
+    @repeatable
     def create(  # noqa: PLR0913 -- all of it in one transaction
         self,
         new: NewDocument,
@@ -136,26 +143,28 @@ class Intake:
     ) -> bool:
         """Store a document with its receipt; False if its text came in meanwhile."""
         try:
-            with self.database.writing() as connection:
+            with self.database.writing(self.tenant) as connection:
                 require_embedder(connection, embedder_id)
-                tenant = writing.tenant_no(connection, self.tenant)
-                no = writing.create(connection, tenant, new, vectors)
+                tenant = self._books.tenant_no(connection, self.tenant)
+                no = self._books.create(connection, tenant, new, vectors)
                 self._settle(connection, tenant, source, no, None)
                 writing.note(connection, tenant, receipt)
                 writing.note_similarities(connection, tenant, compared)
-        except apsw.ConstraintError:
+        except writing.Taken:
             return False
         return True
 
+    @repeatable
     def revive(self, document_id: str, receipt: Receipt, source: Source) -> None:
         """Bring a superseded document back; its vectors are still here."""
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             no = writing.find(connection, tenant, document_id)
-            writing.set_live(connection, tenant, no, live=True)
+            self._books.set_live(connection, tenant, no, live=True)
             self._settle(connection, tenant, source, no, None)
             writing.note(connection, tenant, receipt)
 
+    @repeatable
     def reuse(  # noqa: PLR0913 -- all of it in one transaction
         self,
         match: Match,
@@ -166,11 +175,17 @@ class Intake:
         compared: Iterable[Similarity] = (),
     ) -> None:
         """Keep a text as an alias of the document that it repeats."""
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             no = writing.find(connection, tenant, match.document_id)
             connection.execute(
-                "INSERT OR REPLACE INTO aliases VALUES (?,?,?,?,?,?,?,?,?,?,?,?,1,?)",
+                "DELETE FROM aliases WHERE tenant_no = ? AND id = ?",
+                (tenant, receipt.alias_id),
+            )
+            connection.execute(
+                "INSERT INTO aliases (id, tenant_no, document_no, type, title,"
+                " source_uri, sha256, text, draft, rule, similarity, evidence, live,"
+                " created_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,TRUE,?)",
                 (
                     *(receipt.alias_id, tenant, no, new.type, new.title),
                     *(source.uri, new.sha256, new.text, writing.as_json(draft)),
@@ -182,23 +197,26 @@ class Intake:
             writing.note(connection, tenant, receipt)
             writing.note_similarities(connection, tenant, compared)
 
+    @repeatable
     def touch(self, source: Source, document_id: str, alias_id: str | None) -> None:
         """Remember new bytes of a source whose text has not changed."""
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             no = writing.find(connection, tenant, document_id)
             writing.mark_source(connection, tenant, source, no, alias_id)
 
+    @repeatable
     def note(self, receipt: Receipt) -> None:
         """Write a ledger row and nothing else."""
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             writing.note(connection, tenant, receipt)
 
+    @repeatable
     def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
         """Delete a document for good, and its aliases only when told to."""
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             no = writing.find(connection, tenant, document_id)
             held = [
                 alias.id
@@ -213,7 +231,7 @@ class Intake:
                 )
                 raise InputError(msg)
             document = reading.document_by_no(connection, no)
-            writing.remove(connection, tenant, no)
+            self._books.remove(connection, tenant, no)
             receipt = Receipt(
                 status="deleted",
                 document_id=document_id,
@@ -224,10 +242,11 @@ class Intake:
             writing.note(connection, tenant, receipt)
             return receipt
 
+    @repeatable
     def forget(self, uri: str) -> Receipt:
         """Let go of a source that is no more, and of what only it stood for."""
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             known = reading.known_source(connection, tenant, uri)
             if known is None:
                 msg = f"no source {uri!r} is known here"
@@ -237,7 +256,7 @@ class Intake:
                 "DELETE FROM sources WHERE tenant_no = ? AND uri = ?", (tenant, uri)
             )
             _retire_alias(connection, known.alias_id)
-            gone = writing.release(connection, tenant, no, None)
+            gone = self._release(connection, tenant, no, None)
             receipt = Receipt(
                 status="deleted",
                 document_id=known.document_id,
@@ -248,6 +267,7 @@ class Intake:
             writing.note(connection, tenant, receipt)
             return receipt
 
+    @repeatable
     def forget_alias(self, alias: Alias) -> Receipt:
         """Withdraw an alias; the document that it repeats stays."""
         receipt = Receipt(
@@ -257,8 +277,8 @@ class Intake:
             source_uri=alias.source_uri,
             evidence={"alias_forgotten": True},
         )
-        with self.database.writing() as connection:
-            tenant = writing.tenant_no(connection, self.tenant)
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._books.tenant_no(connection, self.tenant)
             _retire_alias(connection, alias.id)
             connection.execute("DELETE FROM sources WHERE alias_id = ?", (alias.id,))
             writing.note(connection, tenant, receipt)
@@ -266,7 +286,7 @@ class Intake:
 
     def _settle(
         self,
-        connection: apsw.Connection,
+        connection: Connection,
         tenant: int,
         source: Source,
         document: int,
@@ -284,16 +304,43 @@ class Intake:
             (successor,) = only(
                 connection, "SELECT id FROM documents WHERE no = ?", (document,)
             )
-            writing.release(connection, tenant, before, successor)
+            self._release(connection, tenant, before, successor)
+
+    def _release(
+        self, connection: Connection, tenant: int, document: int, successor: str | None
+    ) -> bool:
+        """Retire a document that no source and no alias stands for any more."""
+        if writing.stood_for(connection, document):
+            return False
+        self._books.set_live(connection, tenant, document, live=False)
+        connection.execute(
+            "UPDATE documents SET superseded_by = ? WHERE no = ?",
+            (successor, document),
+        )
+        return True
+
+    def _opening(
+        self, connection: Connection, no: int, mean_of: int, without: str | None
+    ) -> Opening | None:
+        row = first(connection, "SELECT id, opening FROM documents WHERE no = ?", (no,))
+        if row is None or row[0] == without:
+            return None
+        vectors = self._books.first_vectors(connection, no, max(mean_of, 1))
+        return Opening(
+            document_id=row[0],
+            text=row[1],
+            vector=vectors[0],
+            mean=mean_vector(vectors) if mean_of else None,
+        )
 
 
-def _retire_alias(connection: apsw.Connection, alias: str | None) -> None:
+def _retire_alias(connection: Connection, alias: str | None) -> None:
     if alias is not None:
-        connection.execute("UPDATE aliases SET live = 0 WHERE id = ?", (alias,))
+        connection.execute("UPDATE aliases SET live = FALSE WHERE id = ?", (alias,))
 
 
 def _newest(
-    connection: apsw.Connection, tenant: int, type_: str, most: int
+    connection: Connection, tenant: int, type_: str, most: int
 ) -> dict[int, int]:
     return dict(
         every(
@@ -305,9 +352,7 @@ def _newest(
     )
 
 
-def _of_type(
-    connection: apsw.Connection, documents: set[int], type_: str
-) -> dict[int, int]:
+def _of_type(connection: Connection, documents: set[int], type_: str) -> dict[int, int]:
     return dict(
         each(
             connection,
@@ -318,7 +363,7 @@ def _of_type(
 
 
 def _by_prefix(
-    connection: apsw.Connection, tenant: int, type_: str, text: str
+    connection: Connection, tenant: int, type_: str, text: str
 ) -> dict[int, int]:
     """Return the documents whose opening may be a prefix of *text*, or the reverse."""
     shared = text[: max(0, len(text) - PREFIX_SLACK + 1)][:HEAD_CHARS]
@@ -333,29 +378,6 @@ def _by_prefix(
                 *(len(text), PREFIX_SLACK, MOST_BY_PREFIX),
             ),
         )
-    )
-
-
-def _opening(
-    connection: apsw.Connection, no: int, mean_of: int, without: str | None
-) -> Opening | None:
-    row = first(connection, "SELECT id, opening FROM documents WHERE no = ?", (no,))
-    if row is None or row[0] == without:
-        return None
-    blobs = every(
-        connection,
-        "SELECT data FROM vectors WHERE no >= ? AND no < ? ORDER BY no",
-        (
-            no << writing.ORD_BITS,
-            (no << writing.ORD_BITS) + max(mean_of, 1),
-        ),
-    )
-    vectors = np.array([np.frombuffer(blob, np.float32) for (blob,) in blobs])
-    return Opening(
-        document_id=row[0],
-        text=row[1],
-        vector=vectors[0],
-        mean=mean_vector(vectors) if mean_of else None,
     )
 
 

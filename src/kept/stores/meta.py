@@ -2,19 +2,17 @@
 
 import secrets
 
-import apsw
-
 from kept.errors import EmbedderMismatchError
-from kept.stores.sql import every
+from kept.stores.sql import Connection, every
 from kept.text.tokens import analysis_id
 
 
-def meta_of(connection: apsw.Connection) -> dict[str, str]:
+def meta_of(connection: Connection) -> dict[str, str]:
     """Return everything the store knows of itself."""
     return dict(every(connection, "SELECT key, value FROM meta"))
 
 
-def embedder_in(connection: apsw.Connection) -> tuple[str, int] | None:
+def embedder_in(connection: Connection) -> tuple[str, int] | None:
     """Return the id and dimension of the embedder, if there is one yet."""
     meta = meta_of(connection)
     if "embedder" not in meta:
@@ -22,7 +20,7 @@ def embedder_in(connection: apsw.Connection) -> tuple[str, int] | None:
     return meta["embedder"], int(meta["dimension"])
 
 
-def set_embedder(connection: apsw.Connection, embedder_id: str, dimension: int) -> None:
+def set_embedder(connection: Connection, embedder_id: str, dimension: int) -> None:
     """Name the embedder, and begin a new set of indexes."""
     connection.executemany(
         "INSERT OR REPLACE INTO meta VALUES (?, ?)",
@@ -37,14 +35,14 @@ def set_embedder(connection: apsw.Connection, embedder_id: str, dimension: int) 
     )
 
 
-def require_embedder(connection: apsw.Connection, embedder_id: str) -> None:
+def require_embedder(connection: Connection, embedder_id: str) -> None:
     """Refuse vectors of another embedder than the store's."""
     found = embedder_in(connection)
     if found is None or found[0] != embedder_id:
         raise EmbedderMismatchError(found[0] if found else "none", embedder_id)
 
 
-def epoch_of(connection: apsw.Connection) -> tuple[str, int]:
+def epoch_of(connection: Connection) -> tuple[str, int]:
     """Return which set of indexes is the current one, and its dimension."""
     meta = meta_of(connection)
     return meta.get("epoch", "empty"), int(meta.get("dimension", 1))

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import apsw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +15,7 @@ from kept.signals import Floats, QueryTerms, bm25, measured
 from kept.stores import reading
 from kept.stores.filtering import allowed_chunks
 from kept.stores.index_ports import Indexes
-from kept.stores.sql import each, every, first, marks
+from kept.stores.sql import Connection, each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
 from kept.text.tokens import analyse_query, term_key
@@ -50,7 +49,7 @@ class _Read(NamedTuple):
 class Shelf:
     """One tenant's chunks, their statistics and their indexes, all of one state."""
 
-    connection: apsw.Connection
+    connection: Connection
     indexes: Indexes
     tenant: int
     state: str
@@ -227,7 +226,7 @@ class Shelf:
 
 
 def _numbers(
-    connection: apsw.Connection, tenant: int, chunk_ids: Iterable[str]
+    connection: Connection, tenant: int, chunk_ids: Iterable[str]
 ) -> list[int]:
     """Return the numbers of chunks that are named by their ids."""
     found: list[int] = []

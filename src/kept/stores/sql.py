@@ -3,11 +3,12 @@
 Statements have question marks for values, numbered (``?1``) where one is used twice.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 
 class Rows(Protocol):
@@ -60,6 +61,10 @@ class Database(Protocol):
 
     def relaxed(self, tenant: str | None = None) -> AbstractContextManager[Connection]:
         """Hold a write transaction whose end does not wait for the disk."""
+        ...
+
+    def again(self, work: Callable[[], T]) -> T:
+        """Do *work*, and again if its transaction is interrupted from outside."""
         ...
 
     def alone(self, connection: Connection, name: str) -> None:

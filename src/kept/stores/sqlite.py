@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-import apsw
-
 from kept.errors import EmbedderMismatchError, NotFoundError, StoreError
 from kept.model import Document
 from kept.stores import catalogue, writing
@@ -25,7 +23,7 @@ from kept.stores.operations import Finding
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
 from kept.stores.spool import FolderSpool
-from kept.stores.sql import first
+from kept.stores.sql import Connection, first
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
@@ -135,7 +133,7 @@ class SqliteStore:
         """Return the writing side for one tenant."""
         return Intake(self.database, self.indexes, tenant)
 
-    def indexes(self, connection: apsw.Connection, tenant: int) -> Indexes:
+    def indexes(self, connection: Connection, tenant: int) -> Indexes:
         """Return a tenant's indexes, closing those that were idle longest."""
         epoch, dimension = epoch_of(connection)
         with self._lock:

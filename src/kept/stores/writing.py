@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 import apsw
+import numpy as np
 
 from kept.errors import NotFoundError, StoreError
 from kept.ports import Vectors
@@ -15,6 +16,7 @@ from kept.stores.sql import Connection, every, first, only
 from kept.stores.terms import packed, unpacked_keys
 
 ORD_BITS = 20
+NUMBER_BITS = 63 - ORD_BITS
 _STATE_BYTES = 32
 _DOCUMENT_SHOWN = (
     "SELECT id, type, title, source_uri, sha256, authority, confidence,"
@@ -25,6 +27,10 @@ _CHUNKS_SHOWN = (
     " FROM chunks WHERE document_no = ? ORDER BY ord"
 )
 _MODULUS = 1 << (8 * _STATE_BYTES)
+
+
+class Taken(Exception):  # noqa: N818 -- an answer, not a failure
+    """The very text is stored already, for this tenant and type."""
 
 
 def now() -> str:
@@ -70,19 +76,10 @@ def create(
 ) -> int:
     """Store a document with its chunks and vectors, and make it searchable."""
     no = _free_number(connection, new.id)
-    connection.execute(
-        "INSERT INTO documents (no, tenant_no, id, type, title, source_uri, sha256,"
-        " text, opening, language, authority, confidence, time_horizon, metadata,"
-        " chunk_count, chars_left_out, age, live, created_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-        " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes), 0, ?)",
-        (
-            *(no, tenant, new.id, new.type, new.title, new.source_uri, new.sha256),
-            *(new.text, new.chunks[0].text, new.language, new.authority),
-            *(new.confidence, new.time_horizon, as_json(new.metadata)),
-            *(len(new.chunks), new.chars_left_out, now()),
-        ),
-    )
+    try:
+        _insert(connection, tenant, no, new)
+    except apsw.ConstraintError as error:
+        raise Taken(new.id) from error
     connection.executemany(
         "INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [_chunk_row(no, place, chunk) for place, chunk in enumerate(new.chunks)],
@@ -98,6 +95,24 @@ def create(
     return no
 
 
+def _insert(
+    connection: apsw.Connection, tenant: int, no: int, new: NewDocument
+) -> None:
+    connection.execute(
+        "INSERT INTO documents (no, tenant_no, id, type, title, source_uri, sha256,"
+        " text, opening, language, authority, confidence, time_horizon, metadata,"
+        " chunk_count, chars_left_out, age, live, created_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+        " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes), 0, ?)",
+        (
+            *(no, tenant, new.id, new.type, new.title, new.source_uri, new.sha256),
+            *(new.text, new.chunks[0].text, new.language, new.authority),
+            *(new.confidence, new.time_horizon, as_json(new.metadata)),
+            *(len(new.chunks), new.chars_left_out, now()),
+        ),
+    )
+
+
 def chunk_no(document: int, place: int) -> int:
     """Return the number of a chunk, the same on every machine."""
     if place >= 1 << ORD_BITS:
@@ -107,13 +122,17 @@ def chunk_no(document: int, place: int) -> int:
 
 
 def _free_number(connection: apsw.Connection, document_id: str) -> int:
-    """Return a number made from the id, so that it does not depend on history."""
-    bits = 63 - ORD_BITS
-    digest = hashlib.sha256(document_id.encode()).digest()
-    number = int.from_bytes(digest[:8], "big") >> (64 - bits)
+    """Return the number of a document, or the next one that is free."""
+    number = number_of(document_id)
     while first(connection, "SELECT 1 FROM documents WHERE no = ?", (number,)):
-        number = (number + 1) % (1 << bits)
+        number = (number + 1) % (1 << NUMBER_BITS)
     return number
+
+
+def number_of(document_id: str) -> int:
+    """Return a number made from the id, so that it does not depend on history."""
+    digest = hashlib.sha256(document_id.encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> (64 - NUMBER_BITS)
 
 
 def _chunk_row(document: int, place: int, chunk: NewChunk) -> tuple[object, ...]:
@@ -217,17 +236,29 @@ def as_state(total: int) -> bytes:
     return (total % _MODULUS).to_bytes(_STATE_BYTES, "big")
 
 
-def digest(connection: apsw.Connection, document: int) -> int:
+def digest(connection: Connection, document: int) -> int:
     """Return a number for everything of a document that an answer can show.
 
     A tenant's state is the sum of these, so it does not depend on the order in
-    which the documents came.
+    which the documents came. Flags count as the numbers that SQLite keeps them as.
     """
     found = hashlib.sha256()
     for sql in (_DOCUMENT_SHOWN, _CHUNKS_SHOWN):
         for row in every(connection, sql, (document,)):
-            found.update(as_json(row).encode(errors="surrogatepass"))
+            plain = [int(value) if isinstance(value, bool) else value for value in row]
+            found.update(as_json(plain).encode(errors="surrogatepass"))
     return int.from_bytes(found.digest(), "big")
+
+
+def first_vectors(connection: apsw.Connection, document: int, most: int) -> Vectors:
+    """Return the vectors of a document's first chunks, as rows."""
+    low = document << ORD_BITS
+    blobs = every(
+        connection,
+        "SELECT data FROM vectors WHERE no >= ? AND no < ? ORDER BY no",
+        (low, low + most),
+    )
+    return np.array([np.frombuffer(blob, np.float32) for (blob,) in blobs])
 
 
 def remove(connection: apsw.Connection, tenant: int, document: int) -> None:
@@ -251,7 +282,7 @@ def remove(connection: apsw.Connection, tenant: int, document: int) -> None:
 
 
 def mark_source(
-    connection: apsw.Connection,
+    connection: Connection,
     tenant: int,
     source: Source,
     document: int,
@@ -259,29 +290,27 @@ def mark_source(
 ) -> None:
     """Remember which document the bytes of a source became."""
     connection.execute(
-        "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)",
+        "DELETE FROM sources WHERE tenant_no = ? AND uri = ?", (tenant, source.uri)
+    )
+    connection.execute(
+        "INSERT INTO sources (tenant_no, uri, raw_sha256, document_no, alias_id)"
+        " VALUES (?, ?, ?, ?, ?)",
         (tenant, source.uri, source.raw_sha256, document, alias_id),
     )
 
 
-def release(
-    connection: apsw.Connection, tenant: int, document: int, successor: str | None
-) -> bool:
-    """Retire a document that no source and no alias stands for any more."""
-    for sql in (
-        "SELECT 1 FROM sources WHERE document_no = ?",
-        "SELECT 1 FROM aliases WHERE document_no = ? AND live",
-    ):
-        if first(connection, sql, (document,)):
-            return False
-    set_live(connection, tenant, document, live=False)
-    connection.execute(
-        "UPDATE documents SET superseded_by = ? WHERE no = ?", (successor, document)
+def stood_for(connection: Connection, document: int) -> bool:
+    """Tell whether a source or an alias still stands for a document."""
+    return any(
+        first(connection, sql, (document,))
+        for sql in (
+            "SELECT 1 FROM sources WHERE document_no = ?",
+            "SELECT 1 FROM aliases WHERE document_no = ? AND live",
+        )
     )
-    return True
 
 
-def note(connection: apsw.Connection, tenant: int, receipt: Receipt) -> None:
+def note(connection: Connection, tenant: int, receipt: Receipt) -> None:
     """Write a line in the ledger; its number counts within the tenant."""
     evidence = dict(receipt.evidence)
     for name in ("canonical_id", "supersedes"):
@@ -302,7 +331,7 @@ def note(connection: apsw.Connection, tenant: int, receipt: Receipt) -> None:
 
 
 def note_similarities(
-    connection: apsw.Connection, tenant: int, similarities: Iterable[Similarity]
+    connection: Connection, tenant: int, similarities: Iterable[Similarity]
 ) -> None:
     """Keep what was compared, accepted or not."""
     connection.executemany(

@@ -97,8 +97,8 @@ class Database:
     def writing(self, tenant: str | None = None) -> Iterator[Connection]:
         """Hold a write transaction of *tenant*; all of it happens, or none.
 
-        A commit whose answer was lost is looked up: if it happened, all is well. What
-        did not happen and may be tried again is raised as `StoreInterruptedError`; see `again`.
+        A commit whose answer was lost is looked up: if it happened, all is well. If
+        not, that is a `StoreInterruptedError`, and `again` is a safe remedy.
         """
         with self._changing(WRITE, tenant) as connection:
             yield connection

@@ -1,0 +1,68 @@
+"""Books: what the writing side asks of a kind of database."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from kept.ports import Vectors
+from kept.receipts import NewDocument
+from kept.stores.sql import Database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Own = Any
+
+
+class Books(Protocol):
+    """How a kind of database keeps documents; each call is part of a transaction.
+
+    The connection is that database's own.
+    """
+
+    def tenant_no(self, connection: Own, name: str) -> int:
+        """Return the tenant's number, giving it one at first sight."""
+        ...
+
+    def create(
+        self, connection: Own, tenant: int, new: NewDocument, vectors: Vectors
+    ) -> int:
+        """Store a document with its chunks and vectors, or raise `Taken`."""
+        ...
+
+    def set_live(
+        self, connection: Own, tenant: int, document: int, *, live: bool
+    ) -> None:
+        """Make a document count in search and statistics, or no longer."""
+        ...
+
+    def remove(self, connection: Own, tenant: int, document: int) -> None:
+        """Delete a document and everything that hangs on it."""
+        ...
+
+    def first_vectors(self, connection: Own, document: int, most: int) -> Vectors:
+        """Return the vectors of a document's first chunks, as rows."""
+        ...
+
+
+class OnDatabase(Protocol):
+    """Something that changes a database."""
+
+    @property
+    def database(self) -> Database:
+        """The database."""
+        ...
+
+
+Held = TypeVar("Held", bound=OnDatabase)
+
+
+def repeatable(
+    method: Callable[Concatenate[Held, P], T],
+) -> Callable[Concatenate[Held, P], T]:
+    """Let a change of one transaction be tried again where it may be interrupted."""
+
+    @wraps(method)
+    def repeated(this: Held, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return this.database.again(lambda: method(this, *args, **kwargs))
+
+    return repeated
