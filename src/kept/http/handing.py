@@ -1,18 +1,24 @@
 """Handing over: sources become a job that outlives the request."""
 
 import asyncio
+import hashlib
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+from starlette.datastructures import UploadFile
 from starlette.responses import Response
 
 from kept.http.callers import Caller
 from kept.http.problems import Problem
 from kept.http.replying import replied
+from kept.http.schemas import DocumentIn
 from kept.stores.jobs import Job, new_id
+from kept.text.draft import Draft
 
 SHOWN_RECEIPTS = 100
+LONGEST_NAME = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +27,40 @@ class HandedIn:
 
     item: Mapping[str, Any] = field(hash=False)
     data: BinaryIO | None = None
+
+
+def text_or_url(place: int, given: DocumentIn) -> HandedIn:
+    """Return a text or a URL as the source number *place* of a job."""
+    declared = given.declared()
+    if given.url is not None:
+        item = {"kind": "url", "uri": given.url, "fields": declared}
+        return HandedIn(item)
+    data = (given.text or "").encode()
+    Draft(**{**declared, "text": given.text or ""})
+    uri = given.source_uri or f"text:{hashlib.sha256(data).hexdigest()[:16]}"
+    item = {"kind": "text", "name": str(place), "uri": uri, "fields": declared}
+    return HandedIn(item, io.BytesIO(data))
+
+
+def uploaded(place: int, file: UploadFile, declared: Mapping[str, Any]) -> HandedIn:
+    """Return a file as the source number *place* of a job."""
+    name = (file.filename or f"file-{place + 1}")[-LONGEST_NAME:]
+    name = name.encode("utf-8", "replace").decode()
+    item = {
+        "kind": "file",
+        "name": str(place),
+        "file": name,
+        "uri": declared.get("source_uri") or f"upload:{name}",
+        "content_type": _content_type(file),
+        "fields": declared,
+    }
+    return HandedIn(item, file.file)
+
+
+def _content_type(file: UploadFile) -> str:
+    """Return what the client says of a file, where that says something."""
+    stated = file.content_type or ""
+    return "" if stated.startswith("application/octet-stream") else stated
 
 
 async def handed_over(caller: Caller, sources: Sequence[HandedIn]) -> Job:

@@ -42,9 +42,10 @@ a page:
 Errors need no care: raise as in the API, and ``failures`` makes a page of it.
 """
 
-from kept.http.pages import assets, signing_in
+from kept.http.pages import ask, assets, signing_in
 
 PAGES = (
+    ask.router,
     signing_in.router,
     assets.router,
 )

@@ -1,7 +1,6 @@
 """Documents: handed in as jobs, listed, read and deleted."""
 
 import hashlib
-import io
 from typing import Annotated, Any, BinaryIO
 
 from fastapi import APIRouter, File, Form, Query, Request, UploadFile
@@ -11,7 +10,8 @@ from starlette.responses import Response
 
 from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader, Writer
-from kept.http.handing import HandedIn, handed_over, job_response
+from kept.http.changing import deleted
+from kept.http.handing import handed_over, job_response, text_or_url, uploaded
 from kept.http.problems import Problem
 from kept.http.replying import (
     Cursor,
@@ -23,13 +23,12 @@ from kept.http.replying import (
     replied,
     shown,
 )
-from kept.http.schemas import DocumentFields, DocumentIn, DocumentsIn
+from kept.http.schemas import DocumentFields, DocumentsIn
 from kept.model import Chunk
-from kept.render import document_json, receipt_json
+from kept.render import document_json
 from kept.text.draft import Draft
 
 MOST_FILES = 1_000
-LONGEST_NAME = 500
 BLOCK = 1 << 20
 
 Wait = Annotated[
@@ -57,7 +56,7 @@ async def create_documents(
 
     What was acknowledged is stored, also if the service stops before it is done.
     """
-    sources = [_source(place, one) for place, one in enumerate(given.documents)]
+    sources = [text_or_url(place, one) for place, one in enumerate(given.documents)]
 
     async def work() -> Response:
         job = await handed_over(caller, sources)
@@ -94,7 +93,7 @@ async def upload_documents(  # noqa: PLR0913 -- as many as a form has
         raise Problem("invalid_input", f"at most {MOST_FILES} files are taken at once")
     declared = _declared(fields)
     digest = await run_in_threadpool(_digest, [one.file for one in files])
-    sources = [_upload(place, one, declared) for place, one in enumerate(files)]
+    sources = [uploaded(place, one, declared) for place, one in enumerate(files)]
 
     async def work() -> Response:
         job = await handed_over(caller, sources)
@@ -102,38 +101,6 @@ async def upload_documents(  # noqa: PLR0913 -- as many as a form has
 
     told = f"{fields}\n{[one.filename for one in files]}\n{digest}".encode()
     return await once(request, caller, key, told, work)
-
-
-def _source(place: int, given: DocumentIn) -> HandedIn:
-    declared = given.declared()
-    if given.url is not None:
-        item = {"kind": "url", "uri": given.url, "fields": declared}
-        return HandedIn(item)
-    data = (given.text or "").encode()
-    Draft(**{**declared, "text": given.text or ""})
-    uri = given.source_uri or f"text:{hashlib.sha256(data).hexdigest()[:16]}"
-    item = {"kind": "text", "name": str(place), "uri": uri, "fields": declared}
-    return HandedIn(item, io.BytesIO(data))
-
-
-def _upload(place: int, file: UploadFile, declared: dict[str, Any]) -> HandedIn:
-    name = (file.filename or f"file-{place + 1}")[-LONGEST_NAME:]
-    name = name.encode("utf-8", "replace").decode()
-    item = {
-        "kind": "file",
-        "name": str(place),
-        "file": name,
-        "uri": declared.get("source_uri") or f"upload:{name}",
-        "content_type": _content_type(file),
-        "fields": declared,
-    }
-    return HandedIn(item, file.file)
-
-
-def _content_type(file: UploadFile) -> str:
-    """Return what the client says of a file, where that says something."""
-    stated = file.content_type or ""
-    return "" if stated.startswith("application/octet-stream") else stated
 
 
 def _declared(fields: str | None) -> dict[str, Any]:
@@ -260,13 +227,11 @@ async def delete_document(
 ) -> Response:
     """Delete a document for good."""
 
-    def delete() -> dict[str, Any]:
-        base = caller.base()
-        receipt = receipt_json(base.delete(document_id, with_aliases=with_aliases))
-        caller.note("document.delete", "done", target=document_id)
-        return receipt
-
     async def work() -> Response:
-        return replied(await caller.service.workers(delete))
+        return replied(
+            await caller.service.workers(
+                lambda: deleted(caller, document_id, with_aliases=with_aliases)
+            )
+        )
 
     return await once(request, caller, key, b"", work)

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader, Writer
+from kept.http.changing import cancelled
 from kept.http.handing import SHOWN_RECEIPTS, job_now
 from kept.http.problems import Problem
 from kept.http.replying import (
@@ -84,17 +85,9 @@ async def cancel_job(
     job_id: str, caller: Writer, request: Request, key: IdempotencyKey = None
 ) -> Response:
     """Stop a job behind the document that is being stored; what is stored stays."""
-    service = caller.service
-
-    def cancel() -> Job:
-        job = service.jobs.cancel(caller.tenant, job_id)
-        if job.state == "cancelled" and not job.done:
-            service.spool.drop(job.id)
-        caller.note("job.cancel", job.state, target=job_id)
-        return job
 
     async def work() -> Response:
-        job = await service.workers(cancel)
+        job = await caller.service.workers(lambda: cancelled(caller, job_id))
         return replied(job.as_data())
 
     return await once(request, caller, key, b"", work)

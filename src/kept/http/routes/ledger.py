@@ -1,12 +1,13 @@
 """The ledger, aliases with their undo, and the similarities behind them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from kept.http import shapes
 from kept.http.callers import SECURED, Reader, Writer
+from kept.http.changing import undone
 from kept.http.replying import (
     Cursor,
     IdempotencyKey,
@@ -18,7 +19,7 @@ from kept.http.replying import (
     shown,
 )
 from kept.receipts import Alias
-from kept.render import alias_json, ledger_json, receipt_json
+from kept.render import alias_json, ledger_json
 
 router = APIRouter(prefix="/v1", tags=["documents"], dependencies=SECURED)
 
@@ -61,13 +62,8 @@ async def undo_alias(
 ) -> Response:
     """Make an alias a document of its own; an exact copy is only forgotten."""
 
-    def undo() -> dict[str, Any]:
-        receipt = receipt_json(caller.base().undo(alias_id))
-        caller.note("alias.undo", "done", target=alias_id)
-        return receipt
-
     async def work() -> Response:
-        return replied(await caller.service.workers(undo))
+        return replied(await caller.service.workers(lambda: undone(caller, alias_id)))
 
     return await once(request, caller, key, b"", work)
 
