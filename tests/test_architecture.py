@@ -8,7 +8,7 @@ import pytest
 SRC = Path(__file__).parents[1] / "src" / "kept"
 LAYERS = (
     {"errors", "logs"},
-    {"model"},
+    {"model", "extras"},
     {"decisions", "signals", "filters", "receipts"},
     {"pipeline", "duplicates", "counters"},
     {"ports"},
@@ -25,7 +25,7 @@ LAYERS = (
     {"knowledge_base", "explain", "replay", "differences", "telling"},
     {"evaluating", "reference_store"},
     {"examples", "examples_few_shot"},
-    {"cli", "http"},
+    {"cli", "http", "integrations", "mcp"},
 )
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(

@@ -22,7 +22,15 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from kept.calibration import calibration_of
-from kept.candidates import GIVEN_COSINES, Given, Passage, Selector, plan_for, pool_of
+from kept.candidates import (
+    GIVEN_COSINES,
+    Given,
+    Passage,
+    Pool,
+    Selector,
+    plan_for,
+    pool_of,
+)
 from kept.ports import Embedder, Store
 from kept.presets import Configured, Parts, preset
 from kept.query_log import tell
@@ -135,8 +143,12 @@ class Selecting:
         self, request: Request, passages: Iterable[Passage], given: Given
     ) -> Found:
         """Return what is chosen for a whole request."""
-        pool = pool_of(passages, given)
-        found = self._selector(request, given)(request, pool, self._weights(request))
+        return self.choose(request, pool_of(passages, given))
+
+    def choose(self, request: Request, pool: Pool) -> Found:
+        """Return what is chosen from a pool that is named and checked already."""
+        selector = self._selector(request, pool.given)
+        found = selector(request, pool, self._weights(request))
         tell(found)
         return found
 

@@ -103,7 +103,7 @@ class Pool:
             (m.id, m.given, _shown(replace(m.passage, score=None)))
             for m in sorted(self.members, key=lambda m: m.id)
         ]
-        shown = json.dumps(rows, ensure_ascii=True, sort_keys=True, default=str)
+        shown = json.dumps(rows, sort_keys=True, skipkeys=True, default=_named)
         return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
     def demand(self, chunk_ids: Iterable[str]) -> None:
@@ -163,4 +163,11 @@ def _score(passage: Passage, place: int, scores: Scores) -> float | None:
 
 
 def _shown(passage: Passage) -> list[Any]:
-    return [getattr(passage, name) for name in Passage.__slots__]
+    own = {str(key): value for key, value in passage.metadata.items()}
+    plain = replace(passage, metadata=own)
+    return [getattr(plain, name) for name in Passage.__slots__]
+
+
+def _named(value: object) -> str:
+    """Return what stands for a value that is not JSON; its address would not do."""
+    return type(value).__name__

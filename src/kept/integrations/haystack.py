@@ -1,0 +1,283 @@
+"""Haystack: two components, a retriever and a guard, that pipelines can save."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from kept.extras import HAYSTACK
+
+HAYSTACK.demand()
+
+from haystack import (  # noqa: E402 -- demanded first
+    Document,
+    component,
+    default_from_dict,
+    default_to_dict,
+)
+
+from kept.candidates import Given, Passage  # noqa: E402
+from kept.errors import InputError  # noqa: E402
+from kept.filters import Filters  # noqa: E402
+from kept.integrations.guarding import (  # noqa: E402
+    KEPT,
+    Guard,
+    metadata_of,
+    notes_of,
+    passage_from,
+    relevance_of,
+)
+from kept.knowledge_base import KnowledgeBase  # noqa: E402
+from kept.render import record_json, refusal_json  # noqa: E402
+from kept.retrieve import Found  # noqa: E402
+from kept.selecting import Selecting  # noqa: E402
+from kept.settings import Settings  # noqa: E402
+
+__all__ = ["KeptGuard", "KeptRetriever"]
+
+Filtering = Mapping[str, Any]
+
+
+@component
+class KeptRetriever:
+    """Kept as the retriever of a pipeline, over the knowledge base in *store*.
+
+    The score of a document is its relevance, a probability. *filters* are those of
+    `kept.Filters`, by name. It opens the store when it is first needed.
+    """
+
+    def __init__(  # noqa: PLR0913 -- plain values, so that a pipeline can be saved
+        self,
+        store: str = "./.kept",
+        *,
+        tenant: str | None = None,
+        embedder: str | None = None,
+        preset: str | None = None,
+        top_k: int | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> None:
+        self.store = store
+        self.tenant = tenant
+        self.embedder = embedder
+        self.preset = preset
+        self.top_k = top_k
+        self.filters = filters
+        self._base: KnowledgeBase | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a pipeline saves it."""
+        return default_to_dict(
+            self,
+            store=self.store,
+            tenant=self.tenant,
+            embedder=self.embedder,
+            preset=self.preset,
+            top_k=self.top_k,
+            filters=self.filters,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return what was saved."""
+        made: Self = default_from_dict(cls, data)
+        return made
+
+    def warm_up(self) -> None:
+        """Open the knowledge base."""
+        self._opened()
+
+    def _opened(self) -> KnowledgeBase:
+        if self._base is None:
+            self._base = KnowledgeBase(
+                _settings(self.store, self.tenant, self.embedder, self.preset)
+            )
+        return self._base
+
+    def close(self) -> None:
+        """Let go of every file."""
+        if self._base is not None:
+            self._base.close()
+            self._base = None
+
+    @component.output_types(
+        documents=list[Document], record=dict[str, Any], refused=dict[str, Any] | None
+    )
+    def run(
+        self,
+        query: str,
+        top_k: int | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the passages that deserve to be cited, and the whole record."""
+        found = self._opened().search(
+            query,
+            k=self.top_k if top_k is None else top_k,
+            filters=_filters(self.filters if filters is None else filters),
+        )
+        return _told(found, documents_of(found))
+
+    @component.output_types(
+        documents=list[Document], record=dict[str, Any], refused=dict[str, Any] | None
+    )
+    async def run_async(
+        self,
+        query: str,
+        top_k: int | None = None,
+        filters: dict[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Do the same without holding the event loop up."""
+        found: dict[str, Any] = await asyncio.to_thread(self.run, query, top_k, filters)
+        return found
+
+
+def documents_of(found: Found) -> list[Document]:
+    """Return the selected passages as Haystack knows documents."""
+    return [
+        Document(
+            id=candidate.id,
+            content=candidate.chunk.text,
+            meta=metadata_of(candidate, note),
+            score=relevance_of(candidate),
+        )
+        for candidate, note in zip(
+            found.selection.candidates, notes_of(found), strict=True
+        )
+    ]
+
+
+@component
+class KeptGuard:
+    """Kept as a guard over the documents that another retriever found.
+
+    *scores* says what the documents' scores mean; by default only that the best
+    comes first. What stays is the documents themselves with their scores, in their
+    own order unless *order* is ``kept``. A *store* lends the weights of its words.
+    """
+
+    def __init__(  # noqa: PLR0913 -- plain values, so that a pipeline can be saved
+        self,
+        *,
+        scores: str = "order",
+        order: str | None = None,
+        ids: str = "derived",
+        top_k: int | None = None,
+        store: str | None = None,
+        tenant: str | None = None,
+        embedder: str | None = None,
+        preset: str | None = None,
+    ) -> None:
+        self.scores = scores
+        self.order = order
+        self.ids = ids
+        self.top_k = top_k
+        self.store = store
+        self.tenant = tenant
+        self.embedder = embedder
+        self.preset = preset
+        self._given = Given.of(scores, order=order, ids=ids)
+        self._base: KnowledgeBase | None = None
+        self._selecting: Selecting | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a pipeline saves it."""
+        return default_to_dict(
+            self,
+            scores=self.scores,
+            order=self.order,
+            ids=self.ids,
+            top_k=self.top_k,
+            store=self.store,
+            tenant=self.tenant,
+            embedder=self.embedder,
+            preset=self.preset,
+        )
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Self:
+        """Return what was saved."""
+        made: Self = default_from_dict(cls, data)
+        return made
+
+    def warm_up(self) -> None:
+        """Make ready to embed, and open the knowledge base if there is one."""
+        self._guard()
+
+    def close(self) -> None:
+        """Let go of every file and connection."""
+        for held in (self._selecting, self._base):
+            if held is not None:
+                held.close()
+        self._selecting = self._base = None
+
+    @component.output_types(
+        documents=list[Document], record=dict[str, Any], refused=dict[str, Any] | None
+    )
+    def run(
+        self, query: str, documents: list[Document], top_k: int | None = None
+    ) -> dict[str, Any]:
+        """Return the documents that deserve to be cited, and the whole record."""
+        guard = self._guard()
+        chosen, found = guard(query, [_passage(one) for one in documents], top_k)
+        kept = [_noted(documents[one.place], dict(one.note)) for one in chosen]
+        return _told(found, kept)
+
+    @component.output_types(
+        documents=list[Document], record=dict[str, Any], refused=dict[str, Any] | None
+    )
+    async def run_async(
+        self, query: str, documents: list[Document], top_k: int | None = None
+    ) -> dict[str, Any]:
+        """Do the same without holding the event loop up."""
+        found: dict[str, Any] = await asyncio.to_thread(
+            self.run, query, documents, top_k
+        )
+        return found
+
+    def _guard(self) -> Guard:
+        if self._selecting is None:
+            settings = _settings(self.store, self.tenant, self.embedder, self.preset)
+            if self.store is not None:
+                self._base = KnowledgeBase(settings)
+            self._selecting = Selecting(settings, base=self._base)
+        return Guard(self._selecting, self._given, self.top_k)
+
+
+def _settings(*given: str | None) -> Settings:
+    names = ("store", "tenant", "embedder", "preset")
+    pairs = zip(names, given, strict=True)
+    return Settings.of({name: value for name, value in pairs if value is not None})
+
+
+def _filters(given: Filtering | None) -> Filters:
+    if not given:
+        return Filters()
+    known = Filters.__dataclass_fields__
+    if unknown := sorted(given.keys() - known.keys()):
+        msg = f"there is no filter {unknown[0]!r}; expected some of: {', '.join(known)}"
+        raise InputError(msg)
+    lists = {"types", "documents", "tags"}
+    named: dict[str, Any] = {
+        name: tuple(value) if name in lists else value for name, value in given.items()
+    }
+    return Filters(**named)
+
+
+def _passage(document: Document) -> Passage:
+    return passage_from(
+        document.content or "",
+        id_=document.id,
+        score=document.score,
+        metadata=document.meta,
+    )
+
+
+def _noted(document: Document, note: dict[str, Any]) -> Document:
+    return replace(document, meta={**document.meta, KEPT: note})
+
+
+def _told(found: Found, documents: list[Document]) -> dict[str, Any]:
+    return {
+        "documents": documents,
+        "record": record_json(found.selection),
+        "refused": refusal_json(found.refused),
+    }

@@ -1,0 +1,151 @@
+"""LangChain: a retriever, a document compressor, and a guard around a retriever."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kept.extras import LANGCHAIN
+
+LANGCHAIN.demand()
+
+from langchain_core.callbacks import (  # noqa: E402 -- demanded first
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+    Callbacks,
+)
+from langchain_core.documents import BaseDocumentCompressor, Document  # noqa: E402
+from langchain_core.retrievers import BaseRetriever  # noqa: E402
+from langchain_core.runnables import run_in_executor  # noqa: E402
+from pydantic import ConfigDict, Field  # noqa: E402
+
+from kept.candidates import Given, Passage  # noqa: E402
+from kept.filters import Filters  # noqa: E402
+from kept.integrations.guarding import (  # noqa: E402
+    KEPT,
+    Guard,
+    OnFound,
+    metadata_of,
+    notes_of,
+    passage_from,
+)
+from kept.knowledge_base import KnowledgeBase  # noqa: E402
+from kept.retrieve import Found  # noqa: E402
+from kept.selecting import Selecting  # noqa: E402
+
+__all__ = ["KeptCompressor", "KeptGuard", "KeptRetriever"]
+
+
+class KeptRetriever(BaseRetriever):
+    """Kept as the retriever of a chain.
+
+    A question without a passage that deserves to be cited gets an empty list;
+    *on_found* hears of it, and of every other result.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    base: KnowledgeBase
+    k: int | None = None
+    filters: Filters | None = None
+    intent: str = "other"
+    on_found: OnFound | None = None
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self._found(query)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return await run_in_executor(None, self._found, query)
+
+    def _found(self, query: str) -> list[Document]:
+        found = self.base.search(
+            query, k=self.k, filters=self.filters, intent=self.intent
+        )
+        if self.on_found is not None:
+            self.on_found(found)
+        return documents_of(found)
+
+
+def documents_of(found: Found) -> list[Document]:
+    """Return the selected passages as LangChain knows documents."""
+    return [
+        Document(
+            page_content=candidate.chunk.text,
+            id=candidate.id,
+            metadata=metadata_of(candidate, note),
+        )
+        for candidate, note in zip(
+            found.selection.candidates, notes_of(found), strict=True
+        )
+    ]
+
+
+class KeptCompressor(BaseDocumentCompressor):
+    """Kept as a guard over the documents that another retriever found.
+
+    *scores* says what the scores under *score_key* of the metadata mean; by
+    default there are none, and the best document comes first. What stays is the
+    documents themselves, in their own order unless *order* is ``kept``.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    selecting: Selecting = Field(default_factory=Selecting)
+    scores: str = "order"
+    score_key: str | None = None
+    order: str | None = None
+    ids: str = "derived"
+    k: int | None = None
+    on_found: OnFound | None = None
+
+    def compress_documents(
+        self,
+        documents: Sequence[Document],
+        query: str,
+        callbacks: Callbacks | None = None,
+    ) -> Sequence[Document]:
+        """Return the documents that deserve to be cited, each with its story."""
+        given = Given.of(self.scores, order=self.order, ids=self.ids)
+        guard = Guard(self.selecting, given, self.k, self.on_found)
+        chosen, _ = guard(query, [self._passage(document) for document in documents])
+        return [_noted(documents[one.place], dict(one.note)) for one in chosen]
+
+    def _passage(self, document: Document) -> Passage:
+        return passage_from(
+            document.page_content,
+            id_=document.id,
+            score=None,
+            metadata=document.metadata,
+            score_key=self.score_key,
+        )
+
+
+class KeptGuard(BaseRetriever):
+    """Another *retriever* whose results pass through a *compressor*."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    retriever: BaseRetriever
+    compressor: BaseDocumentCompressor = Field(default_factory=KeptCompressor)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        documents = self.retriever.invoke(
+            query, config={"callbacks": run_manager.get_child()}
+        )
+        return list(self.compressor.compress_documents(documents, query))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        documents = await self.retriever.ainvoke(
+            query, config={"callbacks": run_manager.get_child()}
+        )
+        return list(await self.compressor.acompress_documents(documents, query))
+
+
+def _noted(document: Document, note: dict[str, Any]) -> Document:
+    return document.model_copy(update={"metadata": {**document.metadata, KEPT: note}})

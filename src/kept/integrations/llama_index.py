@@ -1,0 +1,166 @@
+"""LlamaIndex: a retriever, and a node postprocessor that guards another one."""
+
+import asyncio
+from typing import Any
+
+from kept.extras import LLAMA_INDEX
+
+LLAMA_INDEX.demand()
+
+from llama_index.core.bridge.pydantic import Field  # noqa: E402 -- demanded first
+from llama_index.core.postprocessor.types import BaseNodePostprocessor  # noqa: E402
+from llama_index.core.retrievers import BaseRetriever  # noqa: E402
+from llama_index.core.schema import (  # noqa: E402
+    BaseNode,
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
+
+from kept.candidates import Given, Passage  # noqa: E402
+from kept.errors import InputError  # noqa: E402
+from kept.filters import Filters  # noqa: E402
+from kept.integrations.guarding import (  # noqa: E402
+    KEPT,
+    Guard,
+    OnFound,
+    metadata_of,
+    notes_of,
+    passage_from,
+    relevance_of,
+)
+from kept.knowledge_base import KnowledgeBase  # noqa: E402
+from kept.model import Candidate  # noqa: E402
+from kept.retrieve import Found  # noqa: E402
+from kept.selecting import Selecting  # noqa: E402
+
+__all__ = ["KeptPostprocessor", "KeptRetriever"]
+
+
+class KeptRetriever(BaseRetriever):
+    """Kept as the retriever of a query engine.
+
+    A question without a passage that deserves to be cited gets an empty list;
+    *on_found* hears of it, and of every other result. The score of a node is its
+    relevance, a probability.
+    """
+
+    def __init__(
+        self,
+        base: KnowledgeBase,
+        *,
+        k: int | None = None,
+        filters: Filters | None = None,
+        intent: str = "other",
+        on_found: OnFound | None = None,
+    ) -> None:
+        super().__init__()
+        self._base = base
+        self._k = k
+        self._filters = filters
+        self._intent = intent
+        self._on_found = on_found
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = self._base.search(
+            query_bundle.query_str,
+            k=self._k,
+            filters=self._filters,
+            intent=self._intent,
+        )
+        if self._on_found is not None:
+            self._on_found(found)
+        return nodes_of(found)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+def nodes_of(found: Found) -> list[NodeWithScore]:
+    """Return the selected passages as LlamaIndex knows nodes."""
+    return [
+        NodeWithScore(node=_node(candidate, note), score=relevance_of(candidate))
+        for candidate, note in zip(
+            found.selection.candidates, notes_of(found), strict=True
+        )
+    ]
+
+
+def _node(candidate: Candidate, note: dict[str, Any]) -> TextNode:
+    document = candidate.document
+    return TextNode(
+        id_=candidate.id,
+        text=candidate.chunk.text,
+        metadata=metadata_of(candidate, note),
+        excluded_llm_metadata_keys=[KEPT],
+        excluded_embed_metadata_keys=[KEPT],
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document.id)},
+    )
+
+
+class KeptPostprocessor(BaseNodePostprocessor):
+    """Kept as a guard over the nodes that another retriever found.
+
+    *scores* says what the nodes' scores mean; by default only that the best comes
+    first. What stays is the nodes themselves with their scores, in their own order
+    unless *order* is ``kept``.
+    """
+
+    selecting: Selecting = Field(default_factory=Selecting, exclude=True)
+    scores: str = "order"
+    order: str | None = None
+    ids: str = "derived"
+    k: int | None = None
+    on_found: OnFound | None = Field(default=None, exclude=True)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Name it as LlamaIndex's events do."""
+        return "KeptPostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        if query_bundle is None:
+            msg = (
+                "the question is missing; call postprocess_nodes with query_str or "
+                "query_bundle"
+            )
+            raise InputError(msg)
+        given = Given.of(self.scores, order=self.order, ids=self.ids)
+        guard = Guard(self.selecting, given, self.k, self.on_found)
+        chosen, _ = guard(query_bundle.query_str, [_passage(node) for node in nodes])
+        return [_noted(nodes[one.place], dict(one.note)) for one in chosen]
+
+
+def _passage(scored: NodeWithScore) -> Passage:
+    node = scored.node
+    return passage_from(
+        node.get_content(metadata_mode=MetadataMode.NONE),
+        id_=node.node_id,
+        score=scored.score,
+        metadata=node.metadata,
+    )
+
+
+def _noted(scored: NodeWithScore, note: dict[str, Any]) -> NodeWithScore:
+    """Return a copy that tells its story, but not to the language model."""
+    node: BaseNode = scored.node.model_copy(
+        update={
+            "metadata": {**scored.node.metadata, KEPT: note},
+            "excluded_llm_metadata_keys": _with_kept(
+                scored.node.excluded_llm_metadata_keys
+            ),
+            "excluded_embed_metadata_keys": _with_kept(
+                scored.node.excluded_embed_metadata_keys
+            ),
+        }
+    )
+    return NodeWithScore(node=node, score=scored.score)
+
+
+def _with_kept(keys: list[str]) -> list[str]:
+    return [*(key for key in keys if key != KEPT), KEPT]

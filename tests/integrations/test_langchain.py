@@ -1,0 +1,179 @@
+"""LangChain: in a real chain, as retriever and as guard, with the record."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import pytest
+from langchain_core.callbacks import CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.output_parsers import StrOutputParser
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnablePassthrough
+
+from kept import Filters, Found, KnowledgeBase, Selecting
+from kept.errors import InputError
+from kept.integrations.langchain import KeptCompressor, KeptGuard, KeptRetriever
+from kept.render import record_json
+
+QUESTION = "When does the Leeds office open?"
+OFF_TOPIC = "how do I bake sourdough bread at home"
+LEEDS = "The Leeds office opens at eight and closes at six."
+PUMP = "The pump of model TW-C235 costs 410 euro without tax."
+
+
+class Theirs(BaseRetriever):
+    """Somebody else's retriever: everything it has, whatever is asked."""
+
+    documents: list[Document]
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
+        return self.documents
+
+
+@pytest.fixture
+def theirs() -> Theirs:
+    """Return a retriever that puts the pump first."""
+    return Theirs(
+        documents=[
+            Document(page_content=PUMP, metadata={"source": "pump", "score": 0.1}),
+            Document(page_content=LEEDS, metadata={"source": "leeds", "score": 0.7}),
+            Document(page_content=LEEDS, metadata={"source": "leeds", "score": 0.7}),
+        ]
+    )
+
+
+@pytest.fixture
+def compressor() -> Iterator[KeptCompressor]:
+    """Return a guard without a knowledge base."""
+    with Selecting(embedder="hash") as selecting:
+        yield KeptCompressor(selecting=selecting)
+
+
+def read(documents: list[Document]) -> str:
+    """Return the texts as a prompt shows them."""
+    return "\n".join(document.page_content for document in documents)
+
+
+def test_a_chain_answers_from_kept(base: KnowledgeBase) -> None:
+    """The passage reaches the prompt of a real chain."""
+    prompts: list[str] = []
+    prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
+    chain = (
+        {"context": KeptRetriever(base=base) | read, "question": RunnablePassthrough()}
+        | prompt
+        | (lambda value: prompts.append(value.to_string()) or value)
+        | FakeListChatModel(responses=["At eight."])
+        | StrOutputParser()
+    )
+
+    assert chain.invoke(QUESTION) == "At eight."
+    assert LEEDS in prompts[0]
+    assert PUMP not in prompts[0]
+
+
+def test_a_document_carries_its_story_and_the_first_the_record(
+    base: KnowledgeBase,
+) -> None:
+    """Relevance, signals, decisions and fingerprints are in the metadata, as JSON."""
+    found: list[Found] = []
+    retriever = KeptRetriever(base=base, on_found=found.append)
+
+    first, *rest = retriever.invoke(QUESTION)
+
+    assert first.page_content == LEEDS
+    assert first.metadata["source"] == "memos/leeds"
+    story = first.metadata["kept"]
+    assert story["chunk_id"] == first.id
+    assert 0.0 < story["relevance"] <= 1.0
+    assert story["record"] == record_json(found[0].selection)
+    assert all("record" not in one.metadata["kept"] for one in rest)
+    json.dumps(first.metadata, allow_nan=False)
+
+
+def test_async_gives_the_same(base: KnowledgeBase) -> None:
+    """Both ainvoke and abatch answer as invoke does."""
+    retriever = KeptRetriever(base=base, k=1)
+
+    async def ask() -> list[list[Document]]:
+        return [await retriever.ainvoke(QUESTION), *await retriever.abatch([QUESTION])]
+
+    assert asyncio.run(ask()) == [retriever.invoke(QUESTION)] * 2
+
+
+def test_k_and_filters_reach_the_search(base: KnowledgeBase) -> None:
+    """One comes back of two; only what is tagged takes part."""
+    assert len(KeptRetriever(base=base, k=1).invoke("office opens closes at")) == 1
+
+    tagged = KeptRetriever(base=base, filters=Filters(tags=("staff",)))
+    assert tagged.invoke(QUESTION) == []
+
+
+def test_a_refusal_is_an_empty_list_and_is_heard_of(base: KnowledgeBase) -> None:
+    """The chain gets nothing; on_found gets the reason."""
+    heard: list[Found] = []
+
+    assert KeptRetriever(base=base, on_found=heard.append).invoke(OFF_TOPIC) == []
+
+    assert heard[0].refused is not None
+    assert heard[0].refused.reason == "nothing_relevant"
+
+
+def test_the_guard_takes_away_what_does_not_answer(
+    theirs: Theirs, compressor: KeptCompressor
+) -> None:
+    """Their first document is gone, their own metadata is not."""
+    guard = KeptGuard(retriever=theirs, compressor=compressor)
+
+    [document] = guard.invoke(QUESTION)
+
+    assert document.page_content == LEEDS
+    assert document.metadata["source"] == "leeds"
+    record = document.metadata["kept"]["record"]
+    reasons = [
+        decision["reason"]
+        for stage in record["stages"]
+        for decision in stage["decisions"]
+        if decision["verdict"] == "dropped"
+    ]
+    assert reasons == ["repeated", "relevance_floor"]
+    assert "kept" not in theirs.documents[1].metadata
+
+
+def test_the_guard_refuses_off_topic(
+    theirs: Theirs, compressor: KeptCompressor
+) -> None:
+    """Documents that any question gets answer none."""
+    guard = KeptGuard(retriever=theirs, compressor=compressor)
+
+    assert guard.invoke(OFF_TOPIC) == []
+    assert asyncio.run(guard.ainvoke(OFF_TOPIC)) == []
+    assert asyncio.run(guard.ainvoke(QUESTION)) == guard.invoke(QUESTION)
+
+
+def test_scores_in_the_metadata_can_be_read(
+    theirs: Theirs, compressor: KeptCompressor
+) -> None:
+    """Under their key, once it is said what they mean."""
+    scored = compressor.model_copy(update={"scores": "distance", "score_key": "score"})
+
+    [document] = scored.compress_documents(theirs.documents, QUESTION)
+
+    assert document.metadata["kept"]["signals"]["given"] == 0.7
+    with pytest.raises(InputError, match="has no score"):
+        compressor.model_copy(update={"scores": "distance"}).compress_documents(
+            theirs.documents, QUESTION
+        )
+
+
+def test_a_document_without_an_id_can_be_refused(theirs: Theirs) -> None:
+    """By default an id is derived from the text."""
+    with Selecting(embedder="hash") as selecting:
+        strict = KeptCompressor(selecting=selecting, ids="required")
+
+        with pytest.raises(InputError, match=r"passage 1 .* has no id"):
+            strict.compress_documents(theirs.documents, QUESTION)
