@@ -1,0 +1,78 @@
+"""What a Milvus answers when something is wrong, said in plain words."""
+
+import re
+
+from kept.errors import StoreBusyError, StoreError, StoreFullError
+
+NEEDED = (2, 5)
+_CONNECT_FAILED = 2
+_NOT_FOUND = 100
+_GONE = re.compile(r"(does not exist|can't find collection|not ?found\[collection)")
+_LOST = re.compile(
+    r"(Fail connecting|server unavailable|UNAVAILABLE|Connection refused|"
+    r"Connection reset|Socket closed|DEADLINE_EXCEEDED|Deadline Exceeded|"
+    r"Retry timeout|should create connect|closed channel)",
+    re.IGNORECASE,
+)
+_REFUSED = re.compile(
+    r"(auth check fail|UNAUTHENTICATED|invalid api key|permission deny|"
+    r"PERMISSION_DENIED|PrivilegeNotPermitted)",
+    re.IGNORECASE,
+)
+_FULL = re.compile(
+    r"(no space left|disk quota|memory quota exhausted|quota exceeded)", re.IGNORECASE
+)
+
+
+class CollectionGoneError(StoreError):
+    """A collection is not on the server; it is built again from the truth."""
+
+
+class ConnectionLostError(StoreBusyError):
+    """The server cannot be reached now; what was asked may be asked again."""
+
+
+def translated(error: Exception, where: str) -> StoreError:
+    """Return our error for one of the server's or of its client's."""
+    told = _told(error)
+    code = getattr(error, "code", None)
+    if _REFUSED.search(told):
+        return StoreError(
+            f"Milvus at {where} refuses the token ({told}); "
+            "set KEPT_STORE_TOKEN to USER:PASSWORD or to an API key"
+        )
+    if code == _CONNECT_FAILED or _LOST.search(told):
+        return ConnectionLostError(
+            f"Milvus at {where} cannot be reached ({told}); check that it runs and "
+            "try again: nothing is lost, its indexes catch up with the truth"
+        )
+    if code == _NOT_FOUND or _GONE.search(told):
+        return CollectionGoneError(f"Milvus at {where} lacks a collection ({told})")
+    if _FULL.search(told):
+        return StoreFullError(
+            f"Milvus at {where} has no room left ({told}); give it disk or memory "
+            "and try again: nothing is lost"
+        )
+    return StoreError(
+        f"Milvus at {where} failed ({told}); the documents are safe beside it, and "
+        "'kept doctor --rebuild' fills it anew"
+    )
+
+
+def check_version(version: str, where: str) -> None:
+    """Refuse a server that cannot rank words; unnumbered builds are taken on trust."""
+    numbers = re.search(r"(\d+)\.(\d+)", version)
+    if numbers and (int(numbers[1]), int(numbers[2])) < NEEDED:
+        msg = (
+            f"Milvus at {where} has version {version}, which has no BM25; "
+            f"upgrade it to {'.'.join(map(str, NEEDED))} or newer"
+        )
+        raise StoreError(msg)
+
+
+def _told(error: Exception) -> str:
+    """Return what the server said, on one line."""
+    message = getattr(error, "message", "") or str(error)
+    if callable(details := getattr(error, "details", None)):
+        message = f"{error.code()}: {details()}"  # type: ignore[attr-defined]  # gRPC's
+    return " ".join(str(message).split())[:300]

@@ -1,0 +1,141 @@
+"""The truth as the indexes need it: what changed, and what a snapshot shows."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.errors import StoreCorruptError
+from kept.stores.index_ports import Keys
+from kept.stores.indexes import changed, live_rows
+from kept.stores.milvus.names import text_of
+from kept.stores.milvus.server import Row
+from kept.stores.sql import Connection, each, every, first, marks
+from kept.stores.writing import ORD_BITS
+
+DOCUMENTS_AT_ONCE = 200
+_NAMED_AT_ONCE = 500
+_PLACE = (1 << ORD_BITS) - 1
+
+Latest = Callable[[], AbstractContextManager[Connection]]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """One tenant's truth: a snapshot, and what is stored by now.
+
+    Both legs of a query read here, so whoever reads is alone with the connection.
+    """
+
+    connection: Connection
+    latest: Latest
+    tenant: int
+    alone: RLock = field(default_factory=RLock)
+
+    def position(self) -> tuple[int, str]:
+        """Return the last change that the snapshot shows, and its state."""
+        with self.alone:
+            return _position(self.connection, self.tenant)
+
+    def position_by_now(self) -> tuple[int, str]:
+        """Return the last change that is stored by now, and its state."""
+        with self.latest() as connection:
+            return _position(connection, self.tenant)
+
+    def changes(self, after: int) -> Iterator[tuple[list[Row], list[int], int]]:
+        """Yield what to put, what to remove and the number of the last change."""
+        for documents, upto in changed(
+            self.connection, self.tenant, after, DOCUMENTS_AT_ONCE
+        ):
+            rows = self._rows(documents)
+            put = {row.key for row in rows}
+            gone = [key for key in _keys(documents) if key not in put]
+            yield rows, gone, upto
+
+    def changed_since(self, seq: int) -> Keys:
+        """Return chunks of the snapshot that may have left the indexes since *seq*."""
+        with self.latest() as connection:
+            rows = every(
+                connection,
+                "SELECT document_no, MAX(chunks) FROM changes"
+                " WHERE tenant_no = ? AND seq > ? GROUP BY document_no",
+                (self.tenant, seq),
+            )
+        return self.live(np.array(_keys(dict(rows)), np.int64))
+
+    def live(self, keys: Keys) -> Keys:
+        """Return those of *keys* that are chunks of the snapshot, in their order."""
+        documents = np.unique(keys >> ORD_BITS).tolist()
+        counts: dict[int, int] = {}
+        with self.alone:
+            for start in range(0, len(documents), _NAMED_AT_ONCE):
+                part = documents[start : start + _NAMED_AT_ONCE]
+                counts |= every(
+                    self.connection,
+                    "SELECT no, chunk_count FROM documents WHERE tenant_no = ?"  # noqa: S608 -- marks only
+                    f" AND live AND no IN ({marks(len(part))})",
+                    (self.tenant, *part),
+                )
+        shown = [key & _PLACE < counts.get(key >> ORD_BITS, 0) for key in keys.tolist()]
+        return keys[np.array(shown, np.bool_)]
+
+    def vectors(self, keys: Keys) -> NDArray[np.float32]:
+        """Return the vector of each of *keys*, as rows."""
+        with self.alone:
+            rows = each(
+                self.connection,
+                "SELECT data FROM vectors WHERE no = ?",
+                [(key,) for key in keys.tolist()],
+            )
+        found = np.frombuffer(b"".join(bytes(row[0]) for row in rows), np.float32)
+        return found.reshape(len(keys), -1) if len(keys) else found.reshape(0, 1)
+
+    def all_keys(self) -> Iterator[Keys]:
+        """Yield the keys of every chunk of the snapshot, some at a time."""
+        after = 0
+        while True:
+            with self.alone:
+                rows = every(
+                    self.connection,
+                    "SELECT no, chunk_count FROM documents WHERE tenant_no = ?"
+                    " AND live AND no > ? ORDER BY no LIMIT ?",
+                    (self.tenant, after, DOCUMENTS_AT_ONCE),
+                )
+            if not rows:
+                return
+            yield np.array(_keys(dict(rows)), np.int64)
+            after = rows[-1][0]
+
+    def _rows(self, documents: dict[int, int]) -> list[Row]:
+        vectors = dict(live_rows(self.connection, "vectors", "t.data", documents))
+        words = live_rows(self.connection, "chunks", "t.terms", documents)
+        lacking = next((no for no, _ in words if no not in vectors), None)
+        if lacking is not None:
+            msg = f"chunk {lacking} has no vector; 'kept reembed' makes all anew"
+            raise StoreCorruptError(msg)
+        return [
+            Row(no, no >> ORD_BITS, text_of(blob), _vector(vectors[no]))
+            for no, blob in words
+        ]
+
+
+def _vector(blob: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(blob, np.float32)
+
+
+def _keys(documents: dict[int, int]) -> list[int]:
+    """Return the keys of documents with as many chunks."""
+    return [
+        document << ORD_BITS | place
+        for document, chunks in documents.items()
+        for place in range(chunks)
+    ]
+
+
+def _position(connection: Connection, tenant: int) -> tuple[int, str]:
+    sql = "SELECT seq, state FROM tenants WHERE no = ?"
+    seq, state = first(connection, sql, (tenant,)) or (0, bytes(32))
+    return int(seq), bytes(state).hex()
