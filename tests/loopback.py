@@ -221,3 +221,22 @@ class Counting:
         with self.lock:
             self.now -= 1
         self.inner(handler, request)
+
+
+@dataclass
+class Slow:
+    """A model that streams its first words, and the rest only when told to go on."""
+
+    first: str
+    rest: str
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, handler: Handler, request: Request) -> None:
+        """Stream an answer with a pause in it."""
+        handler.wfile.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
+        )
+        handler.wfile.write(f"data: {piece(self.first)}\n\n".encode())
+        self.go_on.wait(30)
+        handler.wfile.write(f"data: {piece(self.rest, 'stop')}\n\n".encode())
+        handler.wfile.write(b"data: [DONE]\n\n")

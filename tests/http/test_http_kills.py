@@ -2,10 +2,8 @@
 
 import json
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import httpx
 import pytest
 
 from commands import kept
-from loopback import Handler, Request, Server, piece
+from loopback import Server, Slow
 from loopback import serving as model_serving
 from served import Served, last_event, receipts_of, serving
 
@@ -22,27 +20,10 @@ QUESTION = "how many days of leave do employees have?"
 FILES = 150
 
 
-@dataclass
-class Slow:
-    """A model that says a word, and the rest only when it is told to go on."""
-
-    go_on: threading.Event = field(default_factory=threading.Event)
-
-    def __call__(self, handler: Handler, request: Request) -> None:
-        """Stream an answer with a pause in it."""
-        handler.wfile.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-        )
-        handler.wfile.write(f"data: {piece('28 days ')}\n\n".encode())
-        self.go_on.wait(30)
-        handler.wfile.write(f"data: {piece('of leave [1].', 'stop')}\n\n".encode())
-        handler.wfile.write(b"data: [DONE]\n\n")
-
-
 @pytest.fixture
 def slow() -> Iterator[tuple[Server, Slow]]:
     """Return a model that waits in the middle of its answer."""
-    act = Slow()
+    act = Slow("28 days ", "of leave [1].")
     with model_serving(act) as server:
         yield server, act
         act.go_on.set()
