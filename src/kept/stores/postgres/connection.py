@@ -89,7 +89,10 @@ class Database:
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[Connection]:
-        """Hold a snapshot of what *tenant* may see; None sees no tenant's rows."""
+        """Hold a snapshot of what *tenant* may see.
+
+        None sees what belongs to the store as a whole, and no tenant's documents.
+        """
         with self._begun(READ, tenant) as (connection, _):
             yield connection
 
@@ -271,8 +274,8 @@ def _begin(raw: Raw, begin: str, tenant: str | None) -> str | None:
     cursor.execute(
         f"{begin}; SELECT pg_catalog.set_config('kept.tenant', %s, true),"
         " pg_catalog.set_config('search_path', 'pg_catalog, kept, pg_temp', true),"
-        f" {name}",
-        (tenant or "",),
+        f" {name}, pg_catalog.set_config('kept.whole', %s, true)",
+        (tenant or "", "on" if tenant is None else ""),
     )
     while cursor.nextset():
         pass

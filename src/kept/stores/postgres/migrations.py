@@ -16,7 +16,10 @@ from kept.stores.postgres.faults import translated
 from kept.stores.postgres.portable import Connection
 from kept.stores.sql import every, first, only
 
-MODULES = ("kept.stores.postgres.schema",)
+MODULES = (
+    "kept.stores.postgres.schema",
+    "kept.stores.postgres.service_schema",
+)
 LEAST_VECTOR = (0, 8)
 
 _BASE = """
