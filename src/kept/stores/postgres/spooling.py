@@ -1,0 +1,50 @@
+"""Sources of jobs in a table, so that any node can do the job."""
+
+from collections.abc import Callable
+from typing import BinaryIO
+
+from kept.stores.postgres.connection import Database
+from kept.stores.spool import BLOCK
+from kept.stores.sql import every
+
+
+class TableSpool:
+    """Keeps the sources of jobs on the server, in parts."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def save(self, job_id: str, name: str, data: BinaryIO) -> None:
+        """Write a source down, so that it outlives this process."""
+        with self._database.writing() as connection:
+            part = 0
+            while block := data.read(BLOCK):
+                connection.execute(
+                    "INSERT INTO job_sources VALUES (?, ?, ?, ?)",
+                    (job_id, name, part, block),
+                )
+                part += 1
+
+    def read(self, job_id: str, name: str) -> bytes:
+        """Return a source as it was handed in."""
+        with self._database.reading() as connection:
+            rows = every(
+                connection,
+                "SELECT data FROM job_sources WHERE job_id = ? AND name = ?"
+                " ORDER BY part",
+                (job_id, name),
+            )
+        return b"".join(row[0] for row in rows)
+
+    def drop(self, job_id: str) -> None:
+        """Forget the sources of a job."""
+        with self._database.writing() as connection:
+            connection.execute("DELETE FROM job_sources WHERE job_id = ?", (job_id,))
+
+    def sweep(self, needed: Callable[[str], bool]) -> None:
+        """Forget what a killed process left behind of jobs that need it no more."""
+        with self._database.reading() as connection:
+            rows = every(connection, "SELECT DISTINCT job_id FROM job_sources")
+        for (job_id,) in rows:
+            if not needed(job_id):
+                self.drop(job_id)
