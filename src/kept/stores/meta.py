@@ -1,5 +1,6 @@
 """What a store knows of itself: its embedder, and which indexes belong to it."""
 
+import hashlib
 import secrets
 
 from kept.errors import EmbedderMismatchError
@@ -46,3 +47,9 @@ def epoch_of(connection: Connection) -> tuple[str, int]:
     """Return which set of indexes is the current one, and its dimension."""
     meta = meta_of(connection)
     return meta.get("epoch", "empty"), int(meta.get("dimension", 1))
+
+
+def fingerprint(state: bytes, embedder: tuple[str, int] | None) -> str:
+    """Return what names a tenant's knowledge: its documents and their embedder."""
+    name = embedder[0] if embedder else ""
+    return hashlib.sha256(f"{state.hex()} {name}".encode()).hexdigest()[:32]

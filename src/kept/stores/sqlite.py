@@ -1,6 +1,5 @@
 """The embedded store: a folder with SQLite as the truth and indexes beside it."""
 
-import hashlib
 import shutil
 import tempfile
 import threading
@@ -18,7 +17,7 @@ from kept.stores.index_ports import Indexes
 from kept.stores.indexes import TenantIndexes
 from kept.stores.intake import Intake
 from kept.stores.locks import FileHolds
-from kept.stores.meta import embedder_in, epoch_of, set_embedder
+from kept.stores.meta import embedder_in, epoch_of, fingerprint, set_embedder
 from kept.stores.operations import Finding
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
@@ -121,7 +120,7 @@ class SqliteStore:
                             connection=connection,
                             indexes=indexes,
                             tenant=no,
-                            state=_fingerprint(state, embedder),
+                            state=fingerprint(state, embedder),
                             embedder=embedder,
                             chunks=chunks,
                             total_length=terms,
@@ -226,8 +225,3 @@ def _make(folder: Path) -> None:
     except OSError as error:
         msg = f"{folder} cannot be made ({error.strerror}); choose another --store"
         raise StoreError(msg) from error
-
-
-def _fingerprint(state: bytes, embedder: tuple[str, int] | None) -> str:
-    name = embedder[0] if embedder else ""
-    return hashlib.sha256(f"{state.hex()} {name}".encode()).hexdigest()[:32]

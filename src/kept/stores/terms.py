@@ -61,3 +61,13 @@ def frequencies(blobs: Sequence[bytes], keys: NDArray[np.int64]) -> NDArray[np.f
     hit = keys[columns] == items["key"]
     found[rows[hit], columns[hit]] = items["count"][hit]
     return found
+
+
+def postings_of(
+    blobs: Sequence[bytes],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return every term of the blobs: its key, the place of its blob, its count."""
+    items = np.frombuffer(b"".join(blobs), dtype=_ITEM)
+    sizes = np.array([len(blob) for blob in blobs], np.int64) // _ITEM.itemsize
+    places = np.repeat(np.arange(len(blobs)), sizes)
+    return items["key"].astype(np.int64), places, items["count"].astype(np.int64)

@@ -18,6 +18,7 @@ from psycopg.types.string import (
     TextLoader,
 )
 
+from kept.stores.postgres.values import register_values
 from kept.stores.sql import Row
 
 Raw = psycopg.Connection[tuple[Any, ...]]
@@ -65,11 +66,12 @@ class _ShownBinaryText(TextBinaryLoader):
 
 
 def register(connection: Raw) -> None:
-    """Let every text of a connection go both ways unharmed."""
+    """Teach a connection texts, vectors and lists of numbers."""
     for dumper in (_BinaryText, _Text):
         connection.adapters.register_dumper(str, dumper)
     for loader in (_ShownText, _ShownBinaryText):
         connection.adapters.register_loader("text", loader)
+    register_values(connection)
 
 
 class Gathered:

@@ -1,0 +1,270 @@
+"""Writing documents to PostgreSQL: each function is part of one transaction.
+
+Whoever changes a tenant's documents has the tenant's state to itself until the end
+of the transaction, so that statistics, state and rows are always of one piece.
+"""
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from kept.ports import Vectors
+from kept.receipts import NewDocument
+from kept.stores.postgres.facts import facts_of
+from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.values import Vector, numbers, rows_of
+from kept.stores.sql import every, first, only
+from kept.stores.terms import packed, postings_of
+from kept.stores.writing import (
+    NUMBER_BITS,
+    ORD_BITS,
+    Taken,
+    as_json,
+    as_state,
+    chunk_no,
+    digest,
+    now,
+    number_of,
+)
+
+_EPOCH = "(SELECT value::integer FROM kept.meta WHERE key = 'epoch')"
+
+
+class PostgresBooks:
+    """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in."""
+
+    def __init__(self, vector: str) -> None:
+        self._vector = vector
+
+    def tenant_no(self, connection: Connection, name: str) -> int:
+        """Return the tenant's number and have its state alone from now on."""
+        locked = (
+            "SELECT s.tenant_no FROM kept.tenants t JOIN kept.states s"
+            " ON s.tenant_no = t.no WHERE t.name = ? FOR NO KEY UPDATE OF s"
+        )
+        found = first(connection, locked, (name,))
+        if found is None:
+            connection.execute(
+                "INSERT INTO kept.tenants (name) VALUES (?) ON CONFLICT DO NOTHING",
+                (name,),
+            )
+            connection.execute(
+                "INSERT INTO kept.states (tenant_no, state)"
+                " VALUES (kept.current_tenant(), ?) ON CONFLICT DO NOTHING",
+                (as_state(0),),
+            )
+            found = only(connection, locked, (name,))
+        return int(found[0])
+
+    def create(
+        self, connection: Connection, tenant: int, new: NewDocument, vectors: Vectors
+    ) -> int:
+        """Store a document with its chunks and vectors, or raise `Taken`."""
+        no = _free_number(connection, tenant, new.id)
+        made = first(
+            connection,
+            "INSERT INTO kept.documents (tenant_no, no, id, type, title, source_uri,"
+            " sha256, text, opening, language, authority, confidence, time_horizon,"
+            " metadata, chunk_count, chars_left_out, age, live, created_at)"
+            " SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, s.seq + 1, FALSE, ?"
+            " FROM kept.states s WHERE s.tenant_no = kept.current_tenant()"
+            " ON CONFLICT DO NOTHING RETURNING no",
+            (
+                *(tenant, no, new.id, new.type, new.title, new.source_uri, new.sha256),
+                *(new.text, new.chunks[0].text, new.language, new.authority),
+                *(new.confidence, new.time_horizon, as_json(new.metadata)),
+                *(len(new.chunks), new.chars_left_out, now()),
+            ),
+        )
+        if made is None:
+            raise Taken(new.id)
+        self._insert_parts(connection, tenant, no, new, vectors)
+        self.set_live(connection, tenant, no, live=True)
+        return no
+
+    def set_live(
+        self, connection: Connection, tenant: int, document: int, *, live: bool
+    ) -> None:
+        """Make a document count in search and statistics, or no longer."""
+        changed = first(
+            connection,
+            "UPDATE kept.documents SET live = ?, superseded_by = NULL"
+            " WHERE tenant_no = ? AND no = ? AND live <> ? RETURNING no",
+            (live, tenant, document, live),
+        )
+        if changed is None:
+            return
+        chunks = every(
+            connection,
+            "SELECT no, terms, length, language, tags FROM kept.chunks"
+            " WHERE tenant_no = ? AND document_no = ? ORDER BY no",
+            (tenant, document),
+        )
+        sign = 1 if live else -1
+        connection.execute(
+            "UPDATE kept.vectors SET live = ? WHERE tenant_no = ? AND no >= ?"
+            " AND no < ? AND live <> ?",
+            (live, tenant, *_places(document), live),
+        )
+        _index_terms(connection, tenant, chunks, live=live)
+        _count_languages(connection, tenant, Counter(c[3] for c in chunks), sign)
+        _tag(connection, tenant, chunks, live=live)
+        length = sum(chunk[2] for chunk in chunks)
+        _log_change(connection, tenant, document, sign, (len(chunks), length))
+
+    def remove(self, connection: Connection, tenant: int, document: int) -> None:
+        """Delete a document and everything that hangs on it."""
+        self.set_live(connection, tenant, document, live=False)
+        connection.execute(
+            "DELETE FROM kept.documents WHERE tenant_no = ? AND no = ?",
+            (tenant, document),
+        )
+
+    def first_vectors(
+        self, connection: Connection, document: int, most: int
+    ) -> Vectors:
+        """Return the vectors of a document's first chunks, as rows."""
+        low, _ = _places(document)
+        blobs = every(
+            connection,
+            f"SELECT {self._vector}.vector_send(embedding) FROM kept.vectors"  # noqa: S608 -- quoted
+            f" WHERE tenant_no = kept.current_tenant() AND epoch = {_EPOCH}"
+            " AND no >= ? AND no < ? ORDER BY no",
+            (low, low + most),
+        )
+        return rows_of([blob for (blob,) in blobs], 0)
+
+    def _insert_parts(
+        self,
+        connection: Connection,
+        tenant: int,
+        no: int,
+        new: NewDocument,
+        vectors: Vectors,
+    ) -> None:
+        connection.executemany(
+            "INSERT INTO kept.chunks (tenant_no, no, document_no, ord, text,"
+            " token_len, tags, role, excerpt, labels, metadata, language, length,"
+            " terms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            [
+                (
+                    *(tenant, chunk_no(no, place), no, place, chunk.text),
+                    *(chunk.token_len, as_json(chunk.tags), chunk.role),
+                    *(chunk.excerpt, as_json(chunk.labels), as_json(chunk.metadata)),
+                    *(chunk.language, len(chunk.terms), packed(chunk.terms)),
+                )
+                for place, chunk in enumerate(new.chunks)
+            ],
+        )
+        connection.executemany(
+            "INSERT INTO kept.vectors (tenant_no, epoch, no, live, embedding)"  # noqa: S608 -- quoted
+            f" VALUES (?, {_EPOCH}, ?, FALSE, ?::{self._vector}.vector)",
+            [
+                (tenant, chunk_no(no, place), Vector(vector))
+                for place, vector in enumerate(vectors)
+            ],
+        )
+        connection.executemany(
+            "INSERT INTO kept.facts (tenant_no, document_no, key, atom, shown)"
+            " VALUES (?, ?, ?, ?, ?)",
+            [
+                (tenant, no, fact.key, fact.atom, fact.shown)
+                for fact in facts_of(json.loads(as_json(new.metadata)))
+            ],
+        )
+
+
+def _places(document: int) -> tuple[int, int]:
+    return document << ORD_BITS, (document + 1) << ORD_BITS
+
+
+def _free_number(connection: Connection, tenant: int, document_id: str) -> int:
+    number = number_of(document_id)
+    while first(
+        connection,
+        "SELECT 1 FROM kept.documents WHERE tenant_no = ? AND no = ? AND id <> ?",
+        (tenant, number, document_id),
+    ):
+        number = (number + 1) % (1 << NUMBER_BITS)
+    return number
+
+
+def _index_terms(
+    connection: Connection, tenant: int, chunks: list[Any], *, live: bool
+) -> None:
+    """Put the chunks' terms into the postings and count them, or take them out."""
+    terms, places, counts = postings_of([chunk[1] for chunk in chunks])
+    keys = np.array([chunk[0] for chunk in chunks], np.int64)[places]
+    lengths = np.array([chunk[2] for chunk in chunks], np.int64)[places]
+    order = np.lexsort((keys, terms))
+    listed = (numbers(terms[order]), numbers(keys[order]))
+    if live:
+        connection.execute(
+            "INSERT INTO kept.postings (tenant_no, key, no, count, length)"
+            " SELECT ?, p.* FROM pg_catalog.unnest(?, ?, ?, ?) AS p",
+            (tenant, *listed, numbers(counts[order]), numbers(lengths[order])),
+        )
+    else:
+        connection.execute(
+            "DELETE FROM kept.postings p USING pg_catalog.unnest(?, ?) AS g (key, no)"
+            " WHERE p.tenant_no = ? AND p.key = g.key AND p.no = g.no",
+            (*listed, tenant),
+        )
+    distinct, holding = np.unique(terms, return_counts=True)
+    connection.execute(
+        "INSERT INTO kept.terms (tenant_no, key, df)"
+        " SELECT ?, t.* FROM pg_catalog.unnest(?, ?) AS t"
+        " ON CONFLICT (tenant_no, key) DO UPDATE SET df = terms.df + excluded.df",
+        (tenant, numbers(distinct), numbers(holding if live else -holding)),
+    )
+    if not live:
+        connection.execute(
+            "DELETE FROM kept.terms WHERE tenant_no = ? AND key = ANY(?) AND df = 0",
+            (tenant, numbers(distinct)),
+        )
+
+
+def _count_languages(
+    connection: Connection, tenant: int, languages: Counter[str], sign: int
+) -> None:
+    connection.executemany(
+        "INSERT INTO kept.languages (tenant_no, language, chunks) VALUES (?, ?, ?)"
+        " ON CONFLICT (tenant_no, language)"
+        " DO UPDATE SET chunks = languages.chunks + excluded.chunks",
+        [(tenant, name, sign * count) for name, count in sorted(languages.items())],
+    )
+    connection.execute(
+        "DELETE FROM kept.languages WHERE tenant_no = ? AND chunks = 0", (tenant,)
+    )
+
+
+def _tag(connection: Connection, tenant: int, chunks: list[Any], *, live: bool) -> None:
+    tags = {(tenant, tag, chunk[0]) for chunk in chunks for tag in json.loads(chunk[4])}
+    connection.executemany(
+        "INSERT INTO kept.chunk_tags (tenant_no, tag, no) VALUES (?, ?, ?)"
+        if live
+        else "DELETE FROM kept.chunk_tags WHERE tenant_no = ? AND tag = ? AND no = ?",
+        sorted(tags),
+    )
+
+
+def _log_change(
+    connection: Connection,
+    tenant: int,
+    document: int,
+    sign: int,
+    sizes: tuple[int, int],
+) -> None:
+    """Change the tenant's state by one document, of so many chunks and terms."""
+    own = (tenant,)
+    (state,) = only(
+        connection, "SELECT state FROM kept.states WHERE tenant_no = ?", own
+    )
+    total = int.from_bytes(state, "big") + sign * digest(connection, document)
+    connection.execute(
+        "UPDATE kept.states SET seq = seq + 1, chunks = chunks + ?, terms = terms + ?,"
+        " state = ? WHERE tenant_no = ?",
+        (sign * sizes[0], sign * sizes[1], as_state(total), tenant),
+    )
