@@ -10,6 +10,7 @@ from kept.logs import Logger
 from kept.model import Candidate, Query
 
 logger = Logger(__name__)
+NOBODY: frozenset[str] = frozenset()
 
 
 class Stage(Protocol):
@@ -53,62 +54,67 @@ class Pipeline:
     def __call__(self, query: Query, candidates: Iterable[Candidate]) -> Selection:
         """Pass *candidates* through every stage."""
         pool = ranked(candidates)
+        inside = _ids(pool)
         trace: list[Step] = []
         dropped: list[Candidate] = []
         for stage in self.stages:
             outcome = stage(query, pool)
             before = len(pool)
             if outcome.kept is not pool or outcome.decisions:
-                outcome = self._checked(stage.name, pool, outcome)
-                dropped += _departed(pool, outcome)
-                pool = ranked(outcome.kept)
+                outcome, kept = self._checked(stage.name, pool, inside, outcome)
+                if outcome.decisions:
+                    dropped += [c for c in pool if c.chunk.id not in kept]
+                pool, inside = ranked(outcome.kept), kept
             trace.append(
                 Step(stage.name, before, len(pool), outcome.decisions, outcome.facts)
             )
         return Selection(pool, tuple(dropped), tuple(trace))
 
     def _checked(
-        self, stage: str, pool: tuple[Candidate, ...], outcome: Outcome
-    ) -> Outcome:
+        self,
+        stage: str,
+        pool: tuple[Candidate, ...],
+        inside: frozenset[str],
+        outcome: Outcome,
+    ) -> tuple[Outcome, frozenset[str]]:
+        """Return the outcome, its promises kept, and the ids of what stays."""
+        kept = _ids(outcome.kept)
         try:
-            check(stage, pool, outcome)
+            _check(stage, pool, inside, outcome, kept)
         except ProtectedCandidateDropped as violation:
             if self.on_violation == "raise":
                 raise
             logger.exception("protected_candidate_dropped", stage=stage)
             outcome = _restored(pool, outcome, violation.chunk_ids)
-            check(stage, pool, outcome)
-        return outcome
+            kept = _ids(outcome.kept)
+            _check(stage, pool, inside, outcome, kept)
+        return outcome, kept
 
 
 def check(stage: str, before: tuple[Candidate, ...], outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
-    given = {c.chunk.id for c in before}
-    kept = {c.chunk.id for c in outcome.kept}
-    dropped: set[str] = set()
-    added: set[str] = set()
-    overflow: set[str] = set()
-    seated_out: set[str] = set()
-    for decision in outcome.decisions:
-        if decision.verdict is Verdict.DROPPED:
-            dropped.add(decision.chunk_id)
-            if decision.reason == Reason.PROTECTED_OVERFLOW:
-                overflow.add(decision.chunk_id)
-                if not _had_no_room(decision):
-                    seated_out.add(decision.chunk_id)
-        elif decision.verdict is Verdict.ADDED:
-            added.add(decision.chunk_id)
+    _check(stage, before, _ids(before), outcome, _ids(outcome.kept))
+
+
+def _check(
+    stage: str,
+    before: tuple[Candidate, ...],
+    given: frozenset[str],
+    outcome: Outcome,
+    kept: frozenset[str],
+) -> None:
+    dropped, added, overflow, seated_out = _told(outcome.decisions)
     protected = {c.chunk.id for c in before if c.protected}
     pinned = {c.chunk.id for c in before if c.pinned}
-    still_protected = {c.chunk.id for c in outcome.kept if c.protected}
-    displaced = seated_out if kept - protected - added else set()
+    still = {c.chunk.id for c in outcome.kept if c.protected} if protected else NOBODY
+    displaced = seated_out if kept - protected - added else NOBODY
     for rule, broken in (
-        ("returned twice", kept if len(kept) < len(outcome.kept) else set()),
+        ("returned twice", kept if len(kept) < len(outcome.kept) else NOBODY),
         ("vanished without a reason", given - kept - dropped),
         ("both kept and dropped", kept & dropped),
         ("dropped but never there", dropped - given),
         ("appeared without a reason", kept - given - added),
-        ("stripped of protection", (protected & kept) - still_protected),
+        ("stripped of protection", (protected & kept) - still),
         ("protected but dropped", (protected - kept - overflow) | (pinned - kept)),
         ("protected but displaced", displaced),
     ):
@@ -119,6 +125,29 @@ def check(stage: str, before: tuple[Candidate, ...], outcome: Outcome) -> None:
                 else InvariantViolation
             )
             raise error(stage, rule, frozenset(broken))
+
+
+def _told(decisions: tuple[Decision, ...]) -> tuple[set[str], ...]:
+    """Return who was dropped, added, left as overflow, and left for want of a seat."""
+    dropped: set[str] = set()
+    added: set[str] = set()
+    overflow: set[str] = set()
+    seated_out: set[str] = set()
+    for decision in decisions:
+        verdict = decision.verdict
+        if verdict is Verdict.DROPPED:
+            dropped.add(decision.chunk_id)
+            if decision.reason == Reason.PROTECTED_OVERFLOW:
+                overflow.add(decision.chunk_id)
+                if not _had_no_room(decision):
+                    seated_out.add(decision.chunk_id)
+        elif verdict is Verdict.ADDED:
+            added.add(decision.chunk_id)
+    return dropped, added, overflow, seated_out
+
+
+def _ids(candidates: tuple[Candidate, ...]) -> frozenset[str]:
+    return frozenset([c.chunk.id for c in candidates])
 
 
 def _had_no_room(decision: Decision) -> bool:
@@ -137,16 +166,6 @@ def _had_no_room(decision: Decision) -> bool:
         and isinstance(at_most, int)
         and used + cost > at_most
     )
-
-
-def _departed(
-    pool: tuple[Candidate, ...], outcome: Outcome
-) -> tuple[Candidate, ...] | list[Candidate]:
-    """Return the candidates that were in *pool* and are not in *outcome*."""
-    if not outcome.decisions:
-        return ()
-    kept = {c.chunk.id for c in outcome.kept}
-    return [c for c in pool if c.chunk.id not in kept]
 
 
 def _restored(

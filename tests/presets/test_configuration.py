@@ -229,3 +229,29 @@ def test_variables_are_named_as_in_the_documents() -> None:
         "RETRIEVAL_RERANK_WINDOW",
         "RETRIEVAL_RERANK_TRIGGER_MAX",
     } <= set(map(TenantKbSettings.variable, TenantKbSettings.model_fields))
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_stage_can_be_left_out_by_its_name(name: str) -> None:
+    """Everything else runs as before; what is left out is part of the configuration."""
+    whole = preset(name).plan(preset(name).configure(), PARTS).pipeline
+    left_out = whole.stages[-1].name
+
+    settings = preset(name).configure({"without_stages": [left_out]})
+    shorter = preset(name).plan(settings, PARTS).pipeline
+
+    assert shorter.stages == tuple(s for s in whole.stages if s.name != left_out)
+
+
+def test_an_unknown_stage_is_refused_with_the_names_there_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The message has the variable's name, the stage met and those expected."""
+    monkeypatch.setenv("KEPT_WITHOUT_STAGES", '["relevance_flour"]')
+
+    with pytest.raises(
+        SettingsError,
+        match=r"^KEPT_WITHOUT_STAGES names the stage 'relevance_flour'; "
+        r"expected some of: accepted_cap, .*, relevance_floor, .*, top_k$",
+    ):
+        preset("default").configure()

@@ -10,10 +10,10 @@ import numpy as np
 
 from kept.calibration.curves import Curve
 from kept.calibration.fitting import probability
-from kept.errors import InputError, MissingSignalError
+from kept.errors import InputError
 from kept.model import Candidate
 from kept.signals import PLACES, Floats
-from kept.stages.rescore import demand_new, rescored
+from kept.stages.rescore import column, demand_new, rescored
 
 ANY_EMBEDDER = "*"
 
@@ -78,20 +78,11 @@ class Calibration:
         if not candidates:
             return ()
         demand_new("calibration", candidates, "relevance")
-        try:
-            measured = {
-                name: np.array([c.signals[name] for c in candidates])
-                for name in self.signals
-            }
-        except KeyError as missing:
-            name = str(missing.args[0])
-            without = next(c for c in candidates if name not in c.signals)
-            raise MissingSignalError(without.id, name, without.signals) from None
-        return tuple(
-            [
-                rescored(c, c.score, {**c.signals, "relevance": relevance})
-                for c, relevance in zip(
-                    candidates, self.probabilities(measured).tolist(), strict=True
-                )
-            ]
-        )
+        measured = {name: column(candidates, name) for name in self.signals}
+        relevances = self.probabilities(measured).tolist()
+        calibrated = []
+        for c, relevance in zip(candidates, relevances, strict=True):
+            signals = dict(c.signals)
+            signals["relevance"] = relevance
+            calibrated.append(rescored(c, c.score, signals))
+        return tuple(calibrated)

@@ -4,12 +4,20 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self, get_args, get_origin
 
-from pydantic import AliasChoices, BaseModel, Field, SecretStr, ValidationError
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    Field,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSettingError
 
 from kept.errors import SettingsError
+from kept.stages import STAGES
 
 
 class PresetSettings(BaseSettings):
@@ -29,6 +37,22 @@ class PresetSettings(BaseSettings):
         description="What to do when a stage drops a protected candidate: raise, "
         "or put it back and log an error",
     )
+
+    without_stages: tuple[str, ...] = Field(
+        default=(),
+        description="Stages to leave out, by the names they have in a trace",
+    )
+
+    @model_validator(mode="after")
+    def _stages_known(self) -> Self:
+        for name in self.without_stages:
+            if name not in STAGES:
+                msg = (
+                    f"{self.variable('without_stages')} names the stage {name!r}; "
+                    f"expected some of: {', '.join(sorted(STAGES))}"
+                )
+                raise ValueError(msg)
+        return self
 
     def __init__(self, **overrides: Any) -> None:  # noqa: ANN401 -- pydantic checks them
         try:

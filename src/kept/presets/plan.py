@@ -107,6 +107,9 @@ class Preset:
             raise SettingsError(msg)
         plan = self.build(settings, parts, wanted)
         stages = (Pin(), *plan.pipeline.stages) if pins else plan.pipeline.stages
+        left_out = settings.without_stages
+        if left_out:
+            stages = tuple(stage for stage in stages if stage.name not in left_out)
         return replace(
             plan,
             pipeline=Pipeline(stages, settings.on_violation),

@@ -15,7 +15,7 @@ from kept.decisions import Outcome
 from kept.errors import SettingsError
 from kept.model import Candidate, Query
 from kept.stages.bounds import demand
-from kept.stages.rescore import demand_new, rescored
+from kept.stages.rescore import column, demand_new, rescored
 
 PLACES = 9
 
@@ -46,28 +46,17 @@ class Fuse:
         dense, dense_max = scaled(candidates, leg="in_dense", signal="cosine")
         keyword, keyword_max = scaled(candidates, leg="in_keyword", signal="bm25")
         fused = np.round(self.dense * dense + self.keyword * keyword, PLACES)
+        fused_pool = []
+        for c, score, dense_norm, keyword_norm in zip(
+            candidates, fused.tolist(), dense.tolist(), keyword.tolist(), strict=True
+        ):
+            signals = dict(c.signals)
+            signals["dense_norm"] = dense_norm
+            signals["keyword_norm"] = keyword_norm
+            signals["fused"] = score
+            fused_pool.append(rescored(c, score, signals))
         return Outcome(
-            tuple(
-                [
-                    rescored(
-                        c,
-                        score,
-                        {
-                            **c.signals,
-                            "dense_norm": dense_norm,
-                            "keyword_norm": keyword_norm,
-                            "fused": score,
-                        },
-                    )
-                    for c, score, dense_norm, keyword_norm in zip(
-                        candidates,
-                        fused.tolist(),
-                        dense.tolist(),
-                        keyword.tolist(),
-                        strict=True,
-                    )
-                ]
-            ),
+            tuple(fused_pool),
             facts={"dense_max": dense_max, "keyword_max": keyword_max},
         )
 
@@ -79,8 +68,8 @@ def scaled(
 
     All equal gives 0.5, absent from the leg 0, and an empty leg a maximum of 0.
     """
-    within = np.array([c.signal(leg) for c in candidates]) > 0.0
-    values = np.array([c.signal(signal) for c in candidates])
+    within = column(candidates, leg) > 0.0
+    values = column(candidates, signal)
     if not within.any():
         return np.zeros(len(values)), 0.0
     low, high = float(values[within].min()), float(values[within].max())

@@ -1,8 +1,15 @@
-"""Rescoring: a copy of a candidate with a new score, made for every candidate."""
+"""Candidates by the pool: made and copied for every query, so made quickly.
+
+Filling the slots directly takes a third of the time of a frozen dataclass's own way.
+"""
 
 from collections.abc import Mapping
 
-from kept.model import Candidate
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.errors import MissingSignalError
+from kept.model import Candidate, Chunk, Document
 
 _set = {name: getattr(Candidate, name).__set__ for name in Candidate.__slots__}
 _chunk, _document, _score = _set["chunk"], _set["document"], _set["score"]
@@ -15,8 +22,7 @@ def rescored(
 ) -> Candidate:
     """Return a copy with a new score and *signals* in place of the old ones.
 
-    The caller merges the signals. Fusion copies the whole pool on every query;
-    filling the slots directly takes a third of the time of ``replace``.
+    The caller merges the signals.
     """
     copy = object.__new__(Candidate)
     _chunk(copy, candidate.chunk)
@@ -29,9 +35,37 @@ def rescored(
     return copy
 
 
+def candidate_of(
+    chunk: Chunk,
+    document: Document,
+    score: float,
+    signals: Mapping[str, float],
+    vector: NDArray[np.float32],
+) -> Candidate:
+    """Return a candidate as recall hands it over."""
+    made = object.__new__(Candidate)
+    _chunk(made, chunk)
+    _document(made, document)
+    _score(made, score)
+    _signals(made, signals)
+    _protected(made, False)  # noqa: FBT003 -- a slot's value
+    _pinned(made, False)  # noqa: FBT003 -- a slot's value
+    _vector(made, vector)
+    return made
+
+
 def demand_new(stage: str, candidates: tuple[Candidate, ...], *names: str) -> None:
     """Raise if a signal that *stage* adds is there already: signals are set once."""
     for name in names:
         if any(name in c.signals for c in candidates):
             msg = f"{stage}: the signal {name!r} is set already; run the stage once"
             raise ValueError(msg)
+
+
+def column(candidates: tuple[Candidate, ...], name: str) -> NDArray[np.float64]:
+    """Return one signal of every candidate, or say who lacks it."""
+    try:
+        return np.array([c.signals[name] for c in candidates], dtype=np.float64)
+    except KeyError:
+        without = next(c for c in candidates if name not in c.signals)
+        raise MissingSignalError(without.id, name, without.signals) from None

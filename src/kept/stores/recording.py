@@ -6,10 +6,11 @@ query.
 """
 
 import json
+import threading
 import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from kept.stores.writing import as_json, now
 
 LONGEST_QUEUE = 10_000
 PRUNED_EVERY = 256
+GATHERED_SECONDS = 0.2
 LONGEST_NUMBER = 18
 
 logger = Logger(__name__)
@@ -47,16 +49,26 @@ class Recorder:
         self._keep_paths = keep_paths
         self._pending: deque[_Entry] = deque(maxlen=LONGEST_QUEUE)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kept-recorder")
+        self._waiting = False
+        self._hurry = threading.Event()
         self._closed = False
 
     def note(self, tenant: str, make: Callable[[], Recorded]) -> None:
-        """Take a query of *tenant* to be written down soon."""
+        """Take a query of *tenant* to be written down soon.
+
+        Queries that come within a moment are written together: waking a thread
+        costs a query more than handing over to one that is waiting already.
+        """
         self._pending.append((tenant, now(), make))
-        self._later()
+        if not self._waiting:
+            self._waiting = True
+            self._thread.submit(self._write_soon)
 
     def flush(self) -> None:
         """Wait until everything that was noted is written."""
-        self._later().result()
+        self._hurry.set()
+        self._thread.submit(self._write).result()
+        self._hurry.clear()
 
     def close(self) -> None:
         """Write what is left; a second time does nothing."""
@@ -66,8 +78,10 @@ class Recorder:
         self._closed = True
         self._thread.shutdown()
 
-    def _later(self) -> Future[None]:
-        return self._thread.submit(self._write)
+    def _write_soon(self) -> None:
+        self._hurry.wait(GATHERED_SECONDS)
+        self._waiting = False
+        self._write()
 
     def _write(self) -> None:
         batch: list[_Entry] = []

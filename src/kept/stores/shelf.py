@@ -11,8 +11,10 @@ from kept.errors import NotFoundError
 from kept.filters import Filters
 from kept.model import Candidate, Chunk, Document
 from kept.ports import Leg as LegPort
-from kept.signals import Floats, QueryTerms, bm25, measured
+from kept.signals import Floats, QueryTerms, bm25, measured, rows_of
+from kept.stages.rescore import candidate_of
 from kept.stores import reading
+from kept.stores.dense import exact_cosines, unit_of
 from kept.stores.filtering import allowed_chunks
 from kept.stores.index_ports import Indexes
 from kept.stores.sql import Connection, each, every, first, marks
@@ -174,26 +176,20 @@ class Shelf:
         self._fetch(keys)
         rows = [self.read[key] for key in keys]
         found = np.array(keys, dtype=np.int64)
-        cosines = self.indexes.dense.cosines(vector, found)
+        vectors = self.indexes.dense.vectors(found)
+        cosines = exact_cosines(unit_of(vector), vectors)
         occurrences = frequencies([row.terms for row in rows], terms.keys)
         lengths = np.array([row.length for row in rows], dtype=np.float64)
         columns = measured(terms, cosines, occurrences, lengths)
         for name, leg in legs.items():
             held = set(leg.keys.tolist())
             columns[f"in_{name}"] = np.array([float(key in held) for key in keys])
-        names = tuple(columns)
-        values = zip(*(column.tolist() for column in columns.values()), strict=True)
-        vectors = self.indexes.dense.vectors(found)
         return tuple(
             [
-                Candidate(
-                    chunk=row.chunk,
-                    document=row.document,
-                    score=signals[0],
-                    signals=dict(zip(names, signals, strict=True)),
-                    vector=vector,
+                candidate_of(row.chunk, row.document, signals["cosine"], signals, each)
+                for row, signals, each in zip(
+                    rows, rows_of(columns), vectors, strict=True
                 )
-                for row, signals, vector in zip(rows, values, vectors, strict=True)
             ]
         )
 
