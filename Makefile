@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test browser check format bench bench-load bench-quality serve docs clean
+.PHONY: demo test browser check format bench bench-load bench-quality bench-peers serve docs clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -55,6 +55,10 @@ bench-load: $(VENV)/.developing
 bench-quality: $(VENV)/.developing
 	@$(BIN)/kept models install
 	@$(BIN)/python benchmarks/quality.py
+
+bench-peers: $(VENV)/.developing
+	@$(BIN)/kept models install
+	@$(BIN)/python benchmarks/speed.py
 
 serve: $(VENV)/.installed
 	@$(BIN)/kept serve

@@ -10,7 +10,7 @@ differs. Writes one JSON line per question: its id, and the chunk ids in order.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,9 @@ class Given:
     def __init__(self, folder: Path, most: int | None) -> None:
         self.chunks = _lines(folder / "chunks.jsonl")
         self.questions = _lines(folder / "questions.jsonl")[:most]
-        self.vectors = np.load(folder / "chunks.npy").tolist()
+        self.vectors = np.load(folder / "chunks.npy")
         texts = [question["text"] for question in _lines(folder / "questions.jsonl")]
-        asked = np.load(folder / "questions.npy").tolist()
+        asked = np.load(folder / "questions.npy")
         self.vector_of = dict(zip(texts, asked, strict=True))
         self.vector_of |= {
             chunk["text"]: vector
@@ -45,10 +45,10 @@ def langchain(given: Given, k: int) -> Search:
 
     class Lookup(Embeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
-            return [given.vector_of[text] for text in texts]
+            return [given.vector_of[text].tolist() for text in texts]
 
         def embed_query(self, text: str) -> list[float]:
-            return given.vector_of[text]
+            return list(given.vector_of[text].tolist())
 
     documents = [
         Document(page_content=chunk["text"], metadata={"id": chunk["id"]})
@@ -75,16 +75,16 @@ def llamaindex(given: Given, k: int) -> Search:
 
     class Lookup(BaseEmbedding):
         def _get_query_embedding(self, query: str) -> list[float]:
-            return given.vector_of[query]
+            return list(given.vector_of[query].tolist())
 
         def _get_text_embedding(self, text: str) -> list[float]:
-            return given.vector_of[text]
+            return list(given.vector_of[text].tolist())
 
         async def _aget_query_embedding(self, query: str) -> list[float]:
             return self._get_query_embedding(query)
 
     nodes = [
-        TextNode(id_=chunk["id"], text=chunk["text"], embedding=vector)
+        TextNode(id_=chunk["id"], text=chunk["text"], embedding=vector.tolist())
         for chunk, vector in zip(given.chunks, given.vectors, strict=True)
     ]
     index = VectorStoreIndex(nodes, embed_model=Lookup())
@@ -115,7 +115,7 @@ def haystack(given: Given, k: int) -> Search:
     store = InMemoryDocumentStore(embedding_similarity_function="cosine")
     store.write_documents(
         [
-            Document(id=chunk["id"], content=chunk["text"], embedding=vector)
+            Document(id=chunk["id"], content=chunk["text"], embedding=vector.tolist())
             for chunk, vector in zip(given.chunks, given.vectors, strict=True)
         ]
     )
@@ -126,7 +126,7 @@ def haystack(given: Given, k: int) -> Search:
     def search(question: str) -> list[str]:
         legs = [
             keyword.run(query=question)["documents"],
-            dense.run(query_embedding=given.vector_of[question])["documents"],
+            dense.run(query_embedding=given.vector_of[question].tolist())["documents"],
         ]
         return [d.id for d in joiner.run(documents=legs)["documents"]]
 
@@ -136,17 +136,19 @@ def haystack(given: Given, k: int) -> Search:
 SYSTEMS = {"langchain": langchain, "llamaindex": llamaindex, "haystack": haystack}
 
 
-def main(arguments: Sequence[str]) -> None:
-    """Ask one system every question."""
+def main(
+    arguments: Sequence[str], systems: Mapping[str, Callable[[Given, int], Search]]
+) -> None:
+    """Ask one of *systems* every question."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("system", choices=SYSTEMS)
+    parser.add_argument("system", choices=systems)
     parser.add_argument("folder", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--k", type=int, default=100)
     parser.add_argument("--questions", type=int, default=None)
     chosen = parser.parse_args(arguments)
     given = Given(chosen.folder, chosen.questions)
-    search = SYSTEMS[chosen.system](given, chosen.k)
+    search = systems[chosen.system](given, chosen.k)
     with chosen.out.open("w", encoding="utf-8") as stream:
         for question in given.questions:
             found = search(question["text"])
@@ -159,4 +161,4 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(sys.argv[1:], SYSTEMS)

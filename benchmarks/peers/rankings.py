@@ -59,12 +59,19 @@ def peer_on(peer: str, collection: Collection, corpus: Corpus) -> EvaluationRun:
     out = folder / f"{peer}.jsonl"
     tell(f"{peer} on {collection.name}")
     subprocess.run([*peer_command(peer, folder), str(out)], check=True)
+    return ranked(peer, out, collection, corpus)
+
+
+def ranked(
+    system: str, out: Path, collection: Collection, corpus: Corpus
+) -> EvaluationRun:
+    """Measure what a system has written to *out*."""
     texts = {q.id: q.text for q in collection.questions}
     found: dict[str, Ranked] = {}
     with out.open(encoding="utf-8") as stream:
         for line in map(json.loads, stream):
             found[texts[line["id"]]] = by_document(line["chunks"], corpus)
-    return run_of(collection, peer, lambda text: found[text])
+    return run_of(collection, system, lambda text: found[text])
 
 
 def by_document(chunks: Sequence[str], corpus: Corpus) -> Ranked:
