@@ -14,7 +14,14 @@ class Settings(PresetSettings):
     model_config = SettingsConfigDict(env_prefix="KEPT_")
 
     store: str = Field(
-        default="./.kept", description="Folder of the knowledge base; made if missing"
+        default="./.kept",
+        description="Folder of the knowledge base, made if missing; or the URL of a "
+        "server, postgresql://… or milvus://…",
+    )
+    store_token: SecretStr | None = Field(
+        default=None,
+        description="What a Milvus knows us by, USER:PASSWORD or an API key; "
+        "never logged",
     )
     tenant: str = Field(
         default="default",
