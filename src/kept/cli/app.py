@@ -10,6 +10,7 @@ from kept.cli import (
     explain,
     ingest,
     manage,
+    mcp,
     references,
     search,
     select,
@@ -49,4 +50,5 @@ app.command()(evaluate.sweep)
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
 app.command()(serve.serve)
+app.command()(mcp.mcp)
 app.command()(demo.demo)
