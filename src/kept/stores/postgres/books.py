@@ -31,6 +31,22 @@ from kept.stores.writing import (
 
 _EPOCH = "(SELECT value::integer FROM kept.meta WHERE key = 'epoch')"
 
+_ADD_POSTINGS = (
+    "INSERT INTO kept.postings (tenant_no, key, no, count, length)"
+    " SELECT ?, p.* FROM ROWS FROM (pg_catalog.unnest(?), pg_catalog.unnest(?),"
+    " pg_catalog.unnest(?), pg_catalog.unnest(?)) AS p"
+)
+_REMOVE_POSTINGS = (
+    "DELETE FROM kept.postings p USING ROWS FROM (pg_catalog.unnest(?),"
+    " pg_catalog.unnest(?)) AS g (key, no)"
+    " WHERE p.tenant_no = ? AND p.key = g.key AND p.no = g.no"
+)
+_COUNT_TERMS = (
+    "INSERT INTO kept.terms (tenant_no, key, df) SELECT ?, t.* FROM ROWS FROM"
+    " (pg_catalog.unnest(?), pg_catalog.unnest(?)) AS t"
+    " ON CONFLICT (tenant_no, key) DO UPDATE SET df = terms.df + excluded.df"
+)
+
 
 class PostgresBooks:
     """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in."""
@@ -202,21 +218,17 @@ def _index_terms(
     listed = (numbers(terms[order]), numbers(keys[order]))
     if live:
         connection.execute(
-            "INSERT INTO kept.postings (tenant_no, key, no, count, length)"
-            " SELECT ?, p.* FROM pg_catalog.unnest(?, ?, ?, ?) AS p",
+            _ADD_POSTINGS,
             (tenant, *listed, numbers(counts[order]), numbers(lengths[order])),
         )
     else:
         connection.execute(
-            "DELETE FROM kept.postings p USING pg_catalog.unnest(?, ?) AS g (key, no)"
-            " WHERE p.tenant_no = ? AND p.key = g.key AND p.no = g.no",
+            _REMOVE_POSTINGS,
             (*listed, tenant),
         )
     distinct, holding = np.unique(terms, return_counts=True)
     connection.execute(
-        "INSERT INTO kept.terms (tenant_no, key, df)"
-        " SELECT ?, t.* FROM pg_catalog.unnest(?, ?) AS t"
-        " ON CONFLICT (tenant_no, key) DO UPDATE SET df = terms.df + excluded.df",
+        _COUNT_TERMS,
         (tenant, numbers(distinct), numbers(holding if live else -holding)),
     )
     if not live:
