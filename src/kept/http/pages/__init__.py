@@ -42,10 +42,13 @@ a page:
 Errors need no care: raise as in the API, and ``failures`` makes a page of it.
 """
 
-from kept.http.pages import ask, assets, signing_in
+from kept.http.pages import ask, assets, documents, ledger, signing_in, traces
 
 PAGES = (
     ask.router,
+    documents.router,
+    ledger.router,
+    traces.router,
     signing_in.router,
     assets.router,
 )

@@ -69,7 +69,7 @@ class Visit:
         """Do blocking work in one of the service's threads."""
         return await self.caller.service.workers(work)
 
-    def page(self, template: str, status: int = 200, **given: Any) -> HTMLResponse:  # noqa: ANN401 -- for the template
+    def page(self, template: str, status: int = 200, /, **given: Any) -> HTMLResponse:  # noqa: ANN401 -- for the template
         """Return a page for this visitor."""
         return rendered(self.request, template, {"visit": self, **given}, status)
 
