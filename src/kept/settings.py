@@ -18,6 +18,12 @@ class Settings(PresetSettings):
         description="Folder of the knowledge base, made if missing; or the URL of a "
         "server, postgresql://… or milvus://…",
     )
+    store_connections: int = Field(
+        default=10,
+        ge=1,
+        le=1_000,
+        description="How many connections one process has to a PostgreSQL at most",
+    )
     store_token: SecretStr | None = Field(
         default=None,
         description="What a Milvus knows us by, USER:PASSWORD or an API key; "
@@ -138,6 +144,15 @@ class Settings(PresetSettings):
         default=False,
         description="Blot out e-mail addresses and telephone numbers of passages "
         "before a language model answers from them",
+    )
+    telemetry: Literal["off", "otlp"] = Field(
+        default="off",
+        description="Send spans and metrics to the collector that the variables "
+        "OTEL_EXPORTER_OTLP_… name",
+    )
+    telemetry_content: bool = Field(
+        default=False,
+        description="Put questions, passages and answers into the spans, word for word",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="warning",

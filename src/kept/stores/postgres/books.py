@@ -6,9 +6,11 @@ of the transaction, so that statistics, state and rows are always of one piece.
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument
@@ -182,14 +184,7 @@ class PostgresBooks:
                 for place, vector in enumerate(vectors)
             ],
         )
-        connection.executemany(
-            "INSERT INTO kept.facts (tenant_no, document_no, key, atom, shown)"
-            " VALUES (?, ?, ?, ?, ?)",
-            [
-                (tenant, no, fact.key, fact.atom, fact.shown)
-                for fact in facts_of(json.loads(as_json(new.metadata)))
-            ],
-        )
+        note_facts(connection, tenant, no, json.loads(as_json(new.metadata)))
 
 
 def _places(document: int) -> tuple[int, int]:
@@ -207,10 +202,27 @@ def _free_number(connection: Connection, tenant: int, document_id: str) -> int:
     return number
 
 
-def _index_terms(
-    connection: Connection, tenant: int, chunks: list[Any], *, live: bool
+def note_facts(
+    connection: Connection, tenant: int, document: int, metadata: Mapping[str, Any]
 ) -> None:
-    """Put the chunks' terms into the postings and count them, or take them out."""
+    """Write down what filters can ask of a document."""
+    connection.executemany(
+        "INSERT INTO kept.facts (tenant_no, document_no, key, atom, shown)"
+        " VALUES (?, ?, ?, ?, ?)",
+        [
+            (tenant, document, fact.key, fact.atom, fact.shown)
+            for fact in facts_of(metadata)
+        ],
+    )
+
+
+def change_postings(
+    connection: Connection, tenant: int, chunks: Sequence[Any], *, live: bool
+) -> NDArray[np.int64]:
+    """Put the terms of chunks into the postings, or take them out; return them.
+
+    A chunk begins with its number, its terms and its length.
+    """
     terms, places, counts = postings_of([chunk[1] for chunk in chunks])
     keys = np.array([chunk[0] for chunk in chunks], np.int64)[places]
     lengths = np.array([chunk[2] for chunk in chunks], np.int64)[places]
@@ -222,10 +234,15 @@ def _index_terms(
             (tenant, *listed, numbers(counts[order]), numbers(lengths[order])),
         )
     else:
-        connection.execute(
-            _REMOVE_POSTINGS,
-            (*listed, tenant),
-        )
+        connection.execute(_REMOVE_POSTINGS, (*listed, tenant))
+    return terms
+
+
+def _index_terms(
+    connection: Connection, tenant: int, chunks: list[Any], *, live: bool
+) -> None:
+    """Put the chunks' terms into the postings and count them, or take them out."""
+    terms = change_postings(connection, tenant, chunks, live=live)
     distinct, holding = np.unique(terms, return_counts=True)
     connection.execute(
         _COUNT_TERMS,

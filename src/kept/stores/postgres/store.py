@@ -1,20 +1,27 @@
 """The PostgreSQL store: many nodes, one database."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
-from kept.errors import EmbedderMismatchError
+from kept.errors import EmbedderMismatchError, StoreError
+from kept.stores import catalogue
 from kept.stores.intake import Intake
 from kept.stores.meta import embedder_in, fingerprint, meta_of
+from kept.stores.operations import Finding
 from kept.stores.postgres.books import PostgresBooks
 from kept.stores.postgres.connection import Database, Options
+from kept.stores.postgres.doctor import examine, rebuild
+from kept.stores.postgres.holds import AdvisoryHolds
 from kept.stores.postgres.migrations import migrate, vector_schema
 from kept.stores.postgres.nearest import Nearest, Vectors
 from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.reembedding import PostgresReembedding, sweep
 from kept.stores.postgres.shelf import PostgresShelf, SnapshotIndexes
+from kept.stores.postgres.spooling import TableSpool
 from kept.stores.sql import Connection as AnyConnection
 from kept.stores.sql import first
-from kept.stores.writing import as_state
+from kept.stores.writing import as_json, as_state
 from kept.text.tokens import analysis_id
 
 SCANNED_WHOLE = 20_000
@@ -48,6 +55,68 @@ class PostgresStore:
     def close(self) -> None:
         """Let go of every connection."""
         self.database.close()
+
+    # -- looking after it
+
+    document = catalogue.document
+    chunks = catalogue.chunks
+    documents = catalogue.documents
+    fate = catalogue.fate
+    ledger = catalogue.ledger
+    aliases = catalogue.aliases
+    alias = catalogue.alias
+    overrides = catalogue.overrides
+    source = catalogue.source
+    sources = catalogue.sources
+    similarities = catalogue.similarities
+    tenants = catalogue.tenants
+
+    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
+        """Give a tenant settings of its own, in place of those it had."""
+
+        def change() -> None:
+            with self.database.writing(tenant) as connection:
+                no = PostgresBooks(self._vector).tenant_no(connection, tenant)
+                connection.execute(
+                    "UPDATE kept.states SET overrides = ? WHERE tenant_no = ?",
+                    (as_json(overrides), no),
+                )
+
+        self.database.again(change)
+
+    def reachable(self) -> bool:
+        """Tell whether the server answers."""
+        try:
+            self.embedder()
+        except StoreError:
+            return False
+        return True
+
+    def holds(self) -> AdvisoryHolds:
+        """Return names that one process at most has."""
+        return AdvisoryHolds(self.database)
+
+    def spool(self) -> TableSpool:
+        """Return where sources wait until they are stored."""
+        return TableSpool(self.database)
+
+    def reembedding(self, embedder_id: str, dimension: int) -> PostgresReembedding:
+        """Return the way from this store's embedder to another."""
+        return PostgresReembedding(self.database, self._vector, embedder_id, dimension)
+
+    def sweep(self) -> None:
+        """Remove the vectors of embedders that the store no longer has."""
+        sweep(self.database)
+
+    def examine(self, *, repair: bool) -> list[Finding]:
+        """Return everything that does not fit, put right if *repair*."""
+        return examine(self.database, self._vector, repair=repair)
+
+    def rebuild(self) -> int:
+        """Build everything that is derived anew; return of how many tenants."""
+        return rebuild(self.database)
+
+    # -- the embedder whose vectors are here
 
     def embedder(self) -> tuple[str, int] | None:
         """Return the id and dimension of the embedder, if there are vectors yet."""
