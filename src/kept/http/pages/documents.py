@@ -111,7 +111,7 @@ async def hand_in_text(visit: WriterVisit) -> Response:
 @router.post(f"{HERE}/url")
 async def hand_in_url(visit: WriterVisit) -> Response:
     """Take what is found at a URL."""
-    given = {"url": visit.text("url").strip()}
+    given = {"url": visit.text("url").strip() or None}
     return await _handed_in(visit, [_described(visit, given)])
 
 
