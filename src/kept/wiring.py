@@ -29,6 +29,7 @@ from kept.stores.operations import Store
 from kept.stores.recording import Recorder
 from kept.stores.sqlite import FILE, SqliteStore
 from kept.text.tokens import analysis_id
+from kept.watching import OnlyLogs, Watch
 
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
@@ -103,6 +104,22 @@ def store_writable(settings: Settings) -> bool:
     return folder is None or os.access(folder, os.W_OK)
 
 
+def watch_of(settings: Settings) -> Watch:
+    """Return who sees what is done: the log, and a collector if one is to."""
+    if settings.telemetry == "off":
+        return OnlyLogs()
+    try:
+        from kept.telemetry.exporting import otlp  # noqa: PLC0415 -- brings the SDK
+    except ModuleNotFoundError as error:
+        msg = (
+            f"{settings.variable('telemetry')} is {settings.telemetry!r}, but the "
+            f"package {error.name!r} is not installed; get it with: "
+            'pip install "kept[otel]"'
+        )
+        raise SettingsError(msg) from error
+    return otlp(content=settings.telemetry_content)
+
+
 def recorder_of(settings: Settings, store: Store) -> Recorder | None:
     """Return who writes queries down; nobody does where nothing can be written."""
     if settings.record_queries == "off":
@@ -138,8 +155,9 @@ class LanguageModels:
     Roles that have the same model share its connections.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watch: Watch | None = None) -> None:
         self._settings = settings
+        self._watch = watch or OnlyLogs()
         self._lock = threading.Lock()
         self._made: dict[str, Closable] = {}
 
@@ -158,7 +176,8 @@ class LanguageModels:
         from kept.llm.client import OpenAIChat  # noqa: PLC0415 -- brings httpx
 
         key = f"chat {settings.model}"
-        return self._once(key, OpenAIChat, lambda: OpenAIChat(settings))
+        made = self._once(key, OpenAIChat, lambda: OpenAIChat(settings))
+        return self._watch.chat(made)
 
     def demand_chat(self, what: str, model: str | None = None) -> ChatModel:
         """Return the chat model that *what* needs, or say how to name one."""

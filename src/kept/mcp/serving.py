@@ -72,4 +72,6 @@ def http_app(
     app = Starlette(routes=inner.routes, lifespan=lifespan)
     app.state.service = service
     app.add_middleware(Guard, service=service)
+    for middleware in service.base.watch.middleware:
+        app.add_middleware(middleware)
     return app
