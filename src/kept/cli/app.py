@@ -4,6 +4,7 @@ import typer
 
 from kept.cli import (
     ask,
+    audit,
     calibrate,
     demo,
     evaluate,
@@ -51,4 +52,5 @@ app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
 app.command()(serve.serve)
 app.command()(mcp.mcp)
+app.command("audit-retriever")(audit.audit_retriever)
 app.command()(demo.demo)
