@@ -3,10 +3,11 @@
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
 from kept.http import shapes
+from kept.http.auditing import SoughtIn
 from kept.http.callers import SECURED, Admin, Reader
 from kept.http.replying import Cursor, Limit, page, place_of, replied, shown
 from kept.http.runs import run_named, runs_of
@@ -78,17 +79,17 @@ async def replay_trace(trace: TraceName, caller: Reader) -> Response:
 async def list_audit(
     caller: Admin,
     request: Request,
+    sought: Annotated[SoughtIn, Depends()],
     limit: Limit = 50,
     cursor: Cursor = None,
-    action: Annotated[
-        str | None, Query(max_length=100, description="Only rows of this action.")
-    ] = None,
 ) -> Response:
     """List who did what, the newest first."""
     before = place_of(cursor, int)
     log = caller.service.audit
     rows = await caller.service.workers(
-        lambda: log.rows(caller.tenant, before=before, limit=limit + 1, action=action)
+        lambda: log.rows(
+            caller.tenant, before=before, limit=limit + 1, sought=sought.sought()
+        )
     )
     return shown(request, page(rows, limit, AuditRow.as_data, lambda r: r.no, "audit"))
 
