@@ -51,10 +51,14 @@ _COUNT_TERMS = (
 
 
 class PostgresBooks:
-    """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in."""
+    """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in.
+
+    *sizes* tells how many chunks the tenants had after the last change made here.
+    """
 
     def __init__(self, vector: str) -> None:
         self._vector = vector
+        self.sizes: dict[int, int] = {}
 
     def tenant_no(self, connection: Connection, name: str) -> int:
         """Return the tenant's number and have its state alone from now on."""
@@ -130,7 +134,9 @@ class PostgresBooks:
         _count_languages(connection, tenant, Counter(c[3] for c in chunks), sign)
         _tag(connection, tenant, chunks, live=live)
         length = sum(chunk[2] for chunk in chunks)
-        _log_change(connection, tenant, document, sign, (len(chunks), length))
+        self.sizes[tenant] = _log_change(
+            connection, tenant, document, sign, (len(chunks), length)
+        )
 
     def remove(self, connection: Connection, tenant: int, document: int) -> None:
         """Delete a document and everything that hangs on it."""
@@ -285,15 +291,20 @@ def _log_change(
     document: int,
     sign: int,
     sizes: tuple[int, int],
-) -> None:
-    """Change the tenant's state by one document, of so many chunks and terms."""
+) -> int:
+    """Change the tenant's state by one document; return how many chunks it has.
+
+    *sizes* are the document's chunks and terms.
+    """
     own = (tenant,)
     (state,) = only(
         connection, "SELECT state FROM kept.states WHERE tenant_no = ?", own
     )
     total = int.from_bytes(state, "big") + sign * digest(connection, document)
-    connection.execute(
+    (chunks,) = only(
+        connection,
         "UPDATE kept.states SET seq = seq + 1, chunks = chunks + ?, terms = terms + ?,"
-        " state = ? WHERE tenant_no = ?",
+        " state = ? WHERE tenant_no = ? RETURNING chunks",
         (sign * sizes[0], sign * sizes[1], as_state(total), tenant),
     )
+    return int(chunks)

@@ -7,6 +7,7 @@ grow; until it stands, searches scan.
 
 from kept.errors import StoreError, StoreReadOnlyError
 from kept.logs import Logger
+from kept.stores.meta import meta_of
 from kept.stores.postgres.connection import Database
 from kept.stores.postgres.faults import translated
 from kept.stores.postgres.portable import Connection
@@ -94,18 +95,21 @@ class Growth:
         self._database = database
         self._vector = vector
         self._scanned_whole = scanned_whole
-        self._settled: set[tuple[int, int]] = set()
+        self._settled: set[int] = set()
 
     def outgrown(self, chunks: int) -> bool:
         """Tell whether so many chunks are too many to be scanned."""
         return chunks > self._scanned_whole
 
-    def tend(self, epoch: int, tenant: int, dimension: int, chunks: int) -> None:
-        """Build a tenant's graph if it needs one; each node tries once."""
-        if not self.outgrown(chunks) or (epoch, tenant) in self._settled:
+    def tend(self, tenant: int, chunks: int) -> None:
+        """Build a tenant's graph if it has outgrown a scan; each node tries once."""
+        if not self.outgrown(chunks) or tenant in self._settled:
             return
-        self._settled.add((epoch, tenant))
+        self._settled.add(tenant)
         try:
+            with self._database.reading() as connection:
+                meta = meta_of(connection)
+            epoch, dimension = int(meta["epoch"]), int(meta["dimension"])
             build(self._database, self._vector, epoch, tenant, dimension)
         except StoreError as error:
             logger.warning("graph_not_built", tenant=tenant, why=str(error))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kept.stores.dense import exact_cosines, unit_of
 from kept.stores.index_ports import Keys
+from kept.stores.postgres.graphs import kind_of
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.values import Vector, numbers, rows_of
 from kept.stores.rows import Scored, best
@@ -36,7 +37,7 @@ class Vectors:
     epoch: int
     dimension: int
     graph: bool
-    vector: str
+    schema: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ class Nearest:
         """Return keys with their rough products, best first, and read their vectors."""
         rows = self._asked(
             f"WITH near AS MATERIALIZED ({near})"  # noqa: S608 -- ours
-            f" SELECT near.no, near.product, {self.of.vector}.vector_send(v.embedding)"
+            f" SELECT near.no, near.product, {self.of.schema}.vector_send(v.embedding)"
             " FROM near JOIN kept.vectors v ON v.no = near.no"
             f" AND v.tenant_no = {self.of.tenant} AND v.epoch = {self.of.epoch}"
             " ORDER BY near.product DESC",
@@ -162,12 +163,12 @@ class Nearest:
         )
 
     def _distance(self) -> str:
-        """Return SQL for the negative product, as the graph knows it."""
-        kind = f"{self.of.vector}.vector"
-        return (
-            f"(embedding::{kind}({self.of.dimension}))"
-            f" OPERATOR({self.of.vector}.<#>) %(vector)s::{kind}"
-        )
+        """Return SQL for the negative product, as a graph knows it."""
+        kind = kind_of(self.of.dimension) if self.of.graph else None
+        whole = f"{self.of.schema}.vector"
+        cast = f"::{self.of.schema}.{kind}({self.of.dimension})" if kind else ""
+        nearer = f"OPERATOR({self.of.schema}.<#>)"
+        return f"embedding{cast} {nearer} %(vector)s::{whole}{cast}"
 
     def _product(self) -> str:
         return f"-({self._distance()})"
@@ -177,7 +178,7 @@ class Nearest:
 
     def _fetch(self, keys: Sequence[int]) -> None:
         rows = self._asked(
-            f"SELECT no, {self.of.vector}.vector_send(embedding) FROM kept.vectors"  # noqa: S608 -- quoted
+            f"SELECT no, {self.of.schema}.vector_send(embedding) FROM kept.vectors"  # noqa: S608 -- quoted
             f" WHERE {self._own()} AND no = ANY(%(keys)s)",
             {"keys": numbers(keys)},
         )
