@@ -14,6 +14,12 @@ TITLES = {
     "unauthenticated": "Sign in to see this",
     "csrf_failed": "The page was out of date",
     "forbidden": "Your key does not open this",
+    "internal": "This should not have happened",
+}
+DETAILS = {
+    "no_such_route": "The address is mistyped, or nothing is shown there any more.",
+    "internal": "It is a mistake in Kept. Please report it with the number below.",
+    "unauthenticated": "The session has ended; what was sent was not done.",
 }
 
 
@@ -33,7 +39,7 @@ def failure_page(request: Request, problem: Shown) -> Response:
     shown = {
         "visit": visit_of(request),
         "title": TITLES.get(problem.code, known.title),
-        "detail": problem.detail,
+        "detail": DETAILS.get(problem.code, problem.detail),
         "status": known.status,
         "instance": problem.instance,
         "ours": known.status >= SERVER_ERROR,
