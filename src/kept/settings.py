@@ -24,6 +24,11 @@ class Settings(PresetSettings):
         le=1_000,
         description="How many connections one process has to a PostgreSQL at most",
     )
+    store_replica: SecretStr | None = Field(
+        default=None,
+        description="URLs of PostgreSQL replicas that answer searches, separated by "
+        "spaces; the primary answers where none will do; never logged",
+    )
     store_token: SecretStr | None = Field(
         default=None,
         description="What a Milvus knows us by, USER:PASSWORD or an API key; "

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from pydantic import SecretStr
+
 from kept.stores.postgres.connection import Database, Options
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
@@ -20,11 +22,20 @@ class StoreSettings(Protocol):
         """How many connections there are at most."""
         ...
 
+    @property
+    def store_replica(self) -> SecretStr | None:
+        """The addresses of replicas, separated by spaces."""
+        ...
+
 
 def open_store(settings: StoreSettings, *, writable: bool) -> PostgresStore:
     """Return the store that the settings name."""
+    replica = settings.store_replica
     return PostgresStore(
-        settings.store, writable=writable, options=options_of(settings)
+        settings.store,
+        writable=writable,
+        options=options_of(settings),
+        replicas=replica.get_secret_value().split() if replica else (),
     )
 
 
