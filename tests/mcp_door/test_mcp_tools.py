@@ -1,14 +1,20 @@
 """The tools and resources of MCP, as the SDK's own client sees them."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp import Client, MCPError
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from speaking import in_here, text_of
 from structlog.testing import capture_logs
 
 from kept.knowledge_base import KnowledgeBase
+from kept.settings import Settings
+from kept.telemetry import Telemetry
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"
@@ -189,3 +195,24 @@ def test_a_bug_is_told_to_the_log_and_not_to_the_client(
     assert "innermost" not in text_of(search)
     assert [line["event"] for line in written] == ["mcp_failed"]
     assert "there is no document" in text_of(fetch)
+
+
+def test_a_call_belongs_to_the_trace_of_its_caller(tmp_path: Path) -> None:
+    """The traceparent of a call is the parent of the search that it makes."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+    settings = Settings(store=str(tmp_path / "kb"), embedder="hash")
+    trace = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+    async def talk(client: Client) -> None:
+        caller: Any = {"traceparent": f"00-{trace}-00f067aa0ba902b7-01"}
+        await client.call_tool("search", {"question": QUESTION}, meta=caller)
+
+    with KnowledgeBase(settings, watch=Telemetry.of(provider)) as watched:
+        watched.add(LEEDS)
+        in_here(watched, talk)
+    provider.shutdown()
+
+    spans = {span.name: span for span in memory.get_finished_spans()}
+    assert f"{spans['kept.search'].get_span_context().trace_id:032x}" == trace

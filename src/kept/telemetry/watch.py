@@ -162,9 +162,10 @@ class Telemetry(OnlyLogs):
             span.end()
 
     def close(self) -> None:
-        """Hand over what was written, if that is ours to do."""
-        if self._done is not None:
-            self._done()
+        """Hand over what was written, if that is ours to do; a second time nothing."""
+        done, self._done = self._done, None
+        if done is not None:
+            done()
 
 
 def _under(answerer: Answerer, context: Context) -> Answerer:
