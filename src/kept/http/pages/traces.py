@@ -14,6 +14,7 @@ from kept.http.pages.funnel import Funnel, funnel_of
 from kept.http.pages.visiting import ReaderVisit, Visit
 from kept.http.searching import ANSWERED, failures_noted, question_kept
 from kept.recorded import Recorded, path_json, request_of, sha256_of
+from kept.render import short
 from kept.replay import Replayed, replay
 from kept.retrieve import Request as Asked
 from kept.telling import exact
@@ -179,6 +180,7 @@ def _trace_page(  # noqa: PLR0913 -- as many as the page can show
         fault=fault,
         absent=absent,
         exact=exact,
+        short=short,
     )
 
 
