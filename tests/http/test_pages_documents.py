@@ -192,6 +192,25 @@ def test_a_job_can_be_cancelled_on_its_page(house: House) -> None:
     assert house.audit(action="job.cancel")
 
 
+def test_all_jobs_are_listed_page_by_page(house: House) -> None:
+    """The newest come first, and each is on exactly one page."""
+    empty = visitor(house).get("/documents/jobs").text
+    for number in range(27):
+        body = {"documents": [{"text": f"Note {number}", "source_uri": f"n{number}"}]}
+        house.ask("POST", "/v1/documents", json=body)
+    browser = visitor(house, "reader")
+
+    first = browser.get("/documents/jobs").text
+    onwards = first.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0]
+    second = browser.get(onwards).text
+
+    assert "There are no jobs yet" in empty
+    assert [page.count('class="job"') for page in (first, second)] == [25, 2]
+    assert ">n26</a>" in first
+    assert ">n0</a>" in second
+    assert "Cancel" not in first
+
+
 def test_what_is_not_here_is_said_on_a_page(house: House) -> None:
     """Unknown documents, jobs and cursors are told like any error."""
     browser = visitor(house)

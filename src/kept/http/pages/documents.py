@@ -134,6 +134,27 @@ async def _handed_in(visit: Visit, sources: Sequence[HandedIn]) -> Response:
     return visit.back_to(f"{HERE}/jobs/{job.id}")
 
 
+@router.get(f"{HERE}/jobs")
+async def list_jobs(visit: ReaderVisit, cursor: Cursor = None) -> Response:
+    """List jobs, the newest first."""
+    after = place_of(cursor or None, str)
+    jobs = visit.caller.service.jobs
+
+    def read() -> list[Job]:
+        before = jobs.job(visit.tenant, after).no if after else None
+        return jobs.page(visit.tenant, before=before, limit=PAGE + 1)
+
+    rows = await visit.work(read)
+    onwards = cursor_of(rows[PAGE - 1].id) if len(rows) > PAGE else ""
+    here = f"{HERE}/jobs"
+    return visit.page(
+        "jobs.html",
+        jobs=[job_shown(job) for job in rows[:PAGE]],
+        next_href=path_with(here, cursor=onwards) if onwards else "",
+        first_href=here if cursor else "",
+    )
+
+
 @router.get(f"{HERE}/jobs/{{job_id}}")
 async def show_job(visit: ReaderVisit, job_id: str) -> Response:
     """Show how far a job has come, and what became of its documents."""

@@ -85,7 +85,7 @@ async def show_alias(visit: ReaderVisit, alias_id: str) -> Response:
             "measured": measured(alias.evidence),
         }
 
-    return visit.page("alias.html", **await visit.work(read))
+    return await visit.work(lambda: visit.page("alias.html", **read()))
 
 
 def measured(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -136,10 +136,15 @@ def safe_path(given: str) -> str:
     return HOME
 
 
+def path_of(request: Request) -> str:
+    """Return where the visitor is, with its parameters."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return safe_path(request.url.path + query)
+
+
 def sign_in_path(request: Request) -> str:
     """Return the path of the sign-in page that leads back here."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return f"/sign-in?next={quote(request.url.path + query, safe='')}"
+    return f"/sign-in?next={quote(path_of(request), safe='')}"
 
 
 ReaderVisit = Annotated[Visit, Depends(_visit(Role.READER))]

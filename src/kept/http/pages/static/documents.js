@@ -85,6 +85,12 @@ async function handedIn(name, send) {
 
 function uploaded(files) {
   const form = $("files-form");
+  const most = Number($("files").dataset.most);
+  const bytes = [...files].reduce((sum, file) => sum + file.size, 0);
+  if (bytes > most) {
+    say(`These files have ${count(bytes, "byte")}, at most ${count(most, "byte")} are taken at once; send fewer.`, "bad");
+    return null;
+  }
   const body = new FormData();
   for (const file of files) body.append("files", file, file.name);
   const given = tags(form);
@@ -142,7 +148,7 @@ if (reachable) {
     sentAsJson($("url-form"), (form) => ({ url: form.elements.url.value.trim() }), (given) => given.url);
   }
 
-  $("job-list").addEventListener("submit", async (event) => {
+  $("job-list")?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const item = event.target.closest("[data-job]");
     try {
