@@ -8,6 +8,7 @@ import pytest
 import structlog
 from hypothesis import settings as hypothesis_settings
 
+from kept import logs
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
 
@@ -30,9 +31,10 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _no_logging_from_before() -> None:
+def _no_logging_from_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test with logging as nobody has set it up."""
     structlog.reset_defaults()
+    monkeypatch.setattr(logs, "_waiting", [])
 
 
 @pytest.fixture

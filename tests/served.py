@@ -37,12 +37,16 @@ class Served:
 
 
 @contextmanager
-def serving(store: Path, **env: str) -> Iterator[Served]:
+def serving(
+    store: Path, *words: str, command: str = "serve", **env: str
+) -> Iterator[Served]:
     """Start the service and wait until it listens; its log lies beside the store."""
     told = store.with_name(f"{store.name}.log")
     with told.open("ab") as log:
         process = started(
-            *("serve", "--store", store, *HASH, "--port", 0), env=env, stderr=log
+            *(command, "--store", store, *HASH, "--port", 0, *words),
+            env=env,
+            stderr=log,
         )
     try:
         assert process.stdout is not None

@@ -19,11 +19,11 @@ LAYERS = (
     {"retrieve", "transcripts", "testing_contracts", "testing_store"},
     {"query_log", "recorded", "labelling", "rehearsal"},
     {"stores", "render", "reembed", "sources", "counterfactual", "candidates"},
-    {"settings", "asking"},
+    {"settings", "asking", "watching", "telemetry"},
     {"wiring"},
     {"selecting"},
     {"knowledge_base", "explain", "replay", "differences", "telling"},
-    {"evaluating", "reference_store"},
+    {"evaluating", "reference_store", "auditing"},
     {"examples", "examples_few_shot"},
     {"cli", "http", "integrations", "mcp"},
 )

@@ -13,11 +13,6 @@ from kept.cli.output import log_to_stderr
 from kept.errors import SettingsError
 
 
-@pytest.fixture(autouse=True)
-def _nothing_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "_waiting", [])
-
-
 def test_a_line_below_the_level_is_dropped_before_anything_is_set_up() -> None:
     """What nobody asked to hear costs nothing."""
     set_up: list[int] = []

@@ -19,14 +19,19 @@ from kept.ports import Embedder
 from kept.presets import preset
 from kept.presets.overrides import overridden
 from kept.presets.plan import Configured, Parts, Plan
-from kept.query_log import tell
 from kept.receipts import Receipt, Source
 from kept.recorded import Recorded, recorded
 from kept.retrieve import Found, Request, Retriever
 from kept.selecting import Selecting
 from kept.settings import Settings
-from kept.stores.recording import last_queries, named_queries, traced
+from kept.stores.recording import (
+    last_paths,
+    last_queries,
+    named_queries,
+    traced,
+)
 from kept.text.draft import Draft
+from kept.watching import Watch
 from kept.wiring import (
     LanguageModels,
     Progress,
@@ -37,6 +42,7 @@ from kept.wiring import (
     process_secret,
     recorder_of,
     store_of,
+    watch_of,
 )
 
 
@@ -59,12 +65,14 @@ class KnowledgeBase:
         *,
         writable: bool = True,
         progress: Progress | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.settings = settings
         self.tenant = settings.tenant
         self._progress = progress
+        self.watch = watch or watch_of(settings)
         self.store = store_of(settings, writable=writable)
-        self.models = LanguageModels(settings)
+        self.models = LanguageModels(settings, self.watch)
         self._recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
 
@@ -85,11 +93,12 @@ class KnowledgeBase:
             self._recorder.close()
         self.models.close()
         self.store.close()
+        self.watch.close()
 
     @cached_property
     def embedder(self) -> Embedder:
         """What turns text into vectors; refused if the store has another's."""
-        return embedder_of(self.settings, self._progress)
+        return self.watch.embedder(embedder_of(self.settings, self._progress))
 
     def ingest(
         self, handed: Iterable[Handed], *, as_given: bool = False
@@ -99,7 +108,7 @@ class KnowledgeBase:
         With *as_given*, no chunk is left out and only an exact copy is reused.
         """
         self._claim()
-        yield from self._path(as_given=as_given)(handed)
+        yield from self.watch.ingest(self.tenant, self._path(as_given=as_given)(handed))
 
     def add(self, text: str, **fields: Any) -> list[Receipt]:  # noqa: ANN401 -- a draft's
         """Take one text in; *fields* are those of a draft, such as title and tags."""
@@ -153,8 +162,7 @@ class KnowledgeBase:
         Under a *trace_id* it is recorded with every candidate's path.
         """
         configured = self.configured(tenant=request.tenant)
-        found = self.retriever(self.plan(request, configured))(request)
-        tell(found)
+        found = self._searched(request, self.plan(request, configured))
         if self._recorder is not None:
             name, with_text = configured.preset.name, self._keeps_text
             make = partial(
@@ -208,9 +216,18 @@ class KnowledgeBase:
             low_below=plan.badge.below,
             personal=self.settings.redact_personal,
         )
-        found = self.retriever(plan)(request)
-        tell(found)
-        return Asking(found, answerer, partial(self._note_ask, configured, trace_id))
+        return self.watch.asking(
+            request,
+            partial(self._searched, request, plan),
+            answerer,
+            partial(self._note_ask, configured, trace_id),
+        )
+
+    def _searched(self, request: Request, plan: Plan) -> Found:
+        retriever = self.retriever(plan)
+        return self.watch.search(
+            request, plan, lambda seen: replace(retriever, plan=seen)(request)
+        )
 
     def _note_ask(self, configured: Configured, trace_id: str, ending: Ending) -> None:
         tell_answer(ending)
@@ -312,6 +329,11 @@ class KnowledgeBase:
         """Return a recorded query by its id or number, with its candidates' paths."""
         self._flush()
         return traced(self.store.database, self.tenant, named)
+
+    def last_paths(self, count: int) -> list[dict[str, Any]]:
+        """Return what happened to the candidates of the latest traced queries."""
+        self._flush()
+        return last_paths(self.store.database, self.tenant, count)
 
     def _flush(self) -> None:
         if self._recorder is not None:

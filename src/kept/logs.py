@@ -3,8 +3,9 @@
 import logging
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,19 @@ def heard(level: int) -> bool:
         if hasattr(type(bound), name):
             return bool(getattr(bound, name)(level))
     return True
+
+
+def with_trace_ids(
+    logger: object, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Add the ids of the trace and span that a line belongs to: for structlog."""
+    telemetry = sys.modules.get("opentelemetry.trace")
+    if telemetry is not None:
+        span = telemetry.get_current_span().get_span_context()
+        if span.is_valid:
+            event["trace_id"] = f"{span.trace_id:032x}"
+            event["span_id"] = f"{span.span_id:016x}"
+    return event
 
 
 def whisper(event: str, **fields: object) -> None:

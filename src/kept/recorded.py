@@ -16,7 +16,16 @@ from kept.filters import Filters
 from kept.retrieve import Found, Request
 
 DOORS = frozenset(
-    {"cli", "http", "mcp.py", "integrations", "evaluation", "evaluating", "examples"}
+    {
+        "cli",
+        "http",
+        "mcp",
+        "telemetry",
+        "integrations",
+        "evaluation",
+        "evaluating",
+        "examples",
+    }
 )
 DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy", "tokenizers")
 
@@ -122,7 +131,12 @@ def path_json(selection: Selection, *, with_text: bool) -> dict[str, Any]:
                 "after": step.after,
                 "facts": shown(step.facts),
                 "decisions": [
-                    [d.chunk_id, str(d.verdict), str(d.reason), shown(d.evidence)]
+                    {
+                        "chunk_id": d.chunk_id,
+                        "verdict": str(d.verdict),
+                        "reason": str(d.reason),
+                        "evidence": shown(d.evidence),
+                    }
                     for d in step.decisions
                 ],
             }

@@ -16,6 +16,7 @@
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -33,11 +34,17 @@ from kept.candidates import (
 )
 from kept.ports import Embedder, Store
 from kept.presets import Configured, Parts, preset
-from kept.query_log import tell
 from kept.retrieve import Found, Request
 from kept.settings import Settings
 from kept.signals import QueryTerms
-from kept.wiring import LanguageModels, Progress, embedder_of, fingerprint_of
+from kept.watching import Watch
+from kept.wiring import (
+    LanguageModels,
+    Progress,
+    embedder_of,
+    fingerprint_of,
+    watch_of,
+)
 
 GIVEN_NEAR_MATCH = 0.10
 
@@ -63,6 +70,11 @@ class Lender(Protocol):
     @property
     def models(self) -> LanguageModels:
         """The language models, by their roles."""
+        ...
+
+    @property
+    def watch(self) -> Watch:
+        """Who sees what is done."""
         ...
 
     def configured(
@@ -91,7 +103,10 @@ class Selecting:
         known = base.settings if base is not None else settings
         self.settings = known or Settings.of(given)
         self._progress = progress
-        self._models = LanguageModels(self.settings) if base is None else base.models
+        self._watch = watch_of(self.settings) if base is None else base.watch
+        self._models = (
+            LanguageModels(self.settings, self._watch) if base is None else base.models
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -108,6 +123,7 @@ class Selecting:
         """Let go of every connection that is not the knowledge base's."""
         if self._base is None:
             self._models.close()
+            self._watch.close()
 
     def select(  # noqa: PLR0913 -- a question has as many sides
         self,
@@ -148,16 +164,19 @@ class Selecting:
     def choose(self, request: Request, pool: Pool) -> Found:
         """Return what is chosen from a pool that is named and checked already."""
         selector = self._selector(request, pool.given)
-        found = selector(request, pool, self._weights(request))
-        tell(found)
-        return found
+        weights = self._weights(request)
+        return self._watch.search(
+            request,
+            selector.plan,
+            lambda seen: replace(selector, plan=seen)(request, pool, weights),
+        )
 
     @cached_property
     def embedder(self) -> Embedder:
         """What turns question and passages into vectors."""
         if self._base is not None:
             return self._base.embedder
-        return embedder_of(self.settings, self._progress)
+        return self._watch.embedder(embedder_of(self.settings, self._progress))
 
     def _selector(self, request: Request, given: Given) -> Selector:
         embedder = self.embedder if given.cosines == "own" else None

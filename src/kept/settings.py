@@ -14,7 +14,25 @@ class Settings(PresetSettings):
     model_config = SettingsConfigDict(env_prefix="KEPT_")
 
     store: str = Field(
-        default="./.kept", description="Folder of the knowledge base; made if missing"
+        default="./.kept",
+        description="Folder of the knowledge base, made if missing; or the URL of a "
+        "server, postgresql://… or milvus://…",
+    )
+    store_connections: int = Field(
+        default=10,
+        ge=1,
+        le=1_000,
+        description="How many connections one process has to a PostgreSQL at most",
+    )
+    store_replica: SecretStr | None = Field(
+        default=None,
+        description="URLs of PostgreSQL replicas that answer searches, separated by "
+        "spaces; the primary answers where none will do; never logged",
+    )
+    store_token: SecretStr | None = Field(
+        default=None,
+        description="What a Milvus knows us by, USER:PASSWORD or an API key; "
+        "never logged",
     )
     tenant: str = Field(
         default="default",
@@ -131,6 +149,15 @@ class Settings(PresetSettings):
         default=False,
         description="Blot out e-mail addresses and telephone numbers of passages "
         "before a language model answers from them",
+    )
+    telemetry: Literal["off", "otlp"] = Field(
+        default="off",
+        description="Send spans and metrics to the collector that the variables "
+        "OTEL_EXPORTER_OTLP_… name",
+    )
+    telemetry_content: bool = Field(
+        default=False,
+        description="Put questions, passages and answers into the spans, word for word",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="warning",

@@ -203,7 +203,7 @@ def _tell_change(change: Change) -> Iterator[str]:
 
 def _assigned(change: Change) -> str:
     return ", ".join(
-        f"{a.variable} from {_before(a)} to {_exact(a.after)}"
+        f"{a.variable} from {_before(a)} to {exact(a.after)}"
         for a in change.assignments
     )
 
@@ -211,7 +211,7 @@ def _assigned(change: Change) -> str:
 def _typed(change: Change) -> str:
     """Return the options that store a change; k is no setting."""
     return " ".join(
-        f"--set {a.variable}={_exact(a.after)}"
+        f"--set {a.variable}={exact(a.after)}"
         for a in change.assignments
         if a.variable != K_OPTION
     )
@@ -219,8 +219,8 @@ def _typed(change: Change) -> str:
 
 def _before(assignment: Assignment) -> str:
     stands_for = assignment.stands_for
-    means = "" if stands_for is None else f" (which is {_exact(stands_for)})"
-    return _exact(assignment.before) + means
+    means = "" if stands_for is None else f" (which is {exact(stands_for)})"
+    return exact(assignment.before) + means
 
 
 def replayed_json(told: Replayed) -> dict[str, Any]:
@@ -305,7 +305,7 @@ def _moved_line(moved: Moved) -> str:
     return f"~ {name} moves from {moved.before} to {moved.after}"
 
 
-def _exact(value: object) -> str:
+def exact(value: object) -> str:
     """Return a setting's value as it has to be typed."""
     if isinstance(value, float) and math.isfinite(value):
         return f"{value:.9f}".rstrip("0").rstrip(".")

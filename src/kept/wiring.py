@@ -1,11 +1,11 @@
 """Wiring: names in settings become objects; the only place that knows adapters."""
 
 import hashlib
+import os
 import secrets
 import threading
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
@@ -24,9 +24,12 @@ from kept.presets import preset
 from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
 from kept.settings import Settings
+from kept.stores.addresses import folder_of, server_of
+from kept.stores.operations import Store
 from kept.stores.recording import Recorder
-from kept.stores.sqlite import SqliteStore
+from kept.stores.sqlite import FILE, SqliteStore
 from kept.text.tokens import analysis_id
+from kept.watching import OnlyLogs, Watch
 
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
@@ -78,12 +81,46 @@ def _embedder_name(settings: Settings) -> str:
     return settings.embedder
 
 
-def store_of(settings: Settings, *, writable: bool) -> SqliteStore:
-    """Return the store that the settings name."""
-    return SqliteStore(Path(settings.store).expanduser(), writable=writable)
+def store_of(settings: Settings, *, writable: bool) -> Store:
+    """Return the store that the settings name: a folder, or a server by its URL."""
+    folder = folder_of(settings.store)
+    if folder is not None:
+        return SqliteStore(folder, writable=writable)
+    opened: Store = server_of(settings.store).open_store(settings, writable=writable)
+    return opened
 
 
-def recorder_of(settings: Settings, store: SqliteStore) -> Recorder | None:
+def store_exists(settings: Settings) -> bool:
+    """Tell whether there is a knowledge base where the settings say."""
+    folder = folder_of(settings.store)
+    if folder is not None:
+        return (folder / FILE).exists()
+    return bool(server_of(settings.store).exists(settings))
+
+
+def store_writable(settings: Settings) -> bool:
+    """Tell whether the store may be changed; a server says so when it is asked to."""
+    folder = folder_of(settings.store)
+    return folder is None or os.access(folder, os.W_OK)
+
+
+def watch_of(settings: Settings) -> Watch:
+    """Return who sees what is done: the log, and a collector if one is to."""
+    if settings.telemetry == "off":
+        return OnlyLogs()
+    try:
+        from kept.telemetry.exporting import otlp  # noqa: PLC0415 -- brings the SDK
+    except ModuleNotFoundError as error:
+        msg = (
+            f"{settings.variable('telemetry')} is {settings.telemetry!r}, but the "
+            f"package {error.name!r} is not installed; get it with: "
+            'pip install "kept[otel]"'
+        )
+        raise SettingsError(msg) from error
+    return otlp(content=settings.telemetry_content)
+
+
+def recorder_of(settings: Settings, store: Store) -> Recorder | None:
     """Return who writes queries down; nobody does where nothing can be written."""
     if settings.record_queries == "off":
         return None
@@ -118,8 +155,9 @@ class LanguageModels:
     Roles that have the same model share its connections.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, watch: Watch | None = None) -> None:
         self._settings = settings
+        self._watch = watch or OnlyLogs()
         self._lock = threading.Lock()
         self._made: dict[str, Closable] = {}
 
@@ -138,7 +176,8 @@ class LanguageModels:
         from kept.llm.client import OpenAIChat  # noqa: PLC0415 -- brings httpx
 
         key = f"chat {settings.model}"
-        return self._once(key, OpenAIChat, lambda: OpenAIChat(settings))
+        made = self._once(key, OpenAIChat, lambda: OpenAIChat(settings))
+        return self._watch.chat(made)
 
     def demand_chat(self, what: str, model: str | None = None) -> ChatModel:
         """Return the chat model that *what* needs, or say how to name one."""

@@ -15,9 +15,12 @@ LOOKS = [
 ]
 
 
-def faults(page: Page) -> list[str]:
-    """Return what axe finds wrong, a line for each node."""
-    found = Axe().run(page).response["violations"]
+def faults(page: Page, part: str, *, colours: bool) -> list[str]:
+    """Return what axe finds wrong, a line for each node; of colours only if so."""
+    options: dict[str, list[str]] = {"resultTypes": ["violations"]}
+    if colours:
+        options["runOnly"] = ["color-contrast"]
+    found = Axe().run(page, part, options).response["violations"]
     return [
         f"{one['id']}: {node['html'][:160]} ({node['failureSummary']})"
         for one in found
@@ -38,7 +41,7 @@ def test_a_page_is_accessible_and_whole_in_every_look(
         page.set_viewport_size(size)  # type: ignore[arg-type]  # a size
         look = f"{place.name}-{name}-{scheme}"
         page.screenshot(path=screenshots / f"{look}.png", full_page=True)
-        found[look] = faults(page)
+        found[look] = faults(page, place.part, colours=scheme == "dark")
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wide > 0:
             found[look].append(f"{wide} pixels wider than the window")

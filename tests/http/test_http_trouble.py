@@ -13,10 +13,10 @@ from commands import kept
 from kept import examples_few_shot
 from kept.errors import StoreBusyError
 from kept.evaluation.runs import QueryRecord, RunHeader, RunWriter
+from kept.http.answering import Answering
 from kept.http.callers import Caller
-from kept.http.routes.asking import _told
+from kept.http.schemas import AskIn
 from kept.knowledge_base import KnowledgeBase
-from kept.retrieve import Request
 from kept.stores.access import Role
 from kept.stores.idempotency import Slot
 
@@ -74,9 +74,8 @@ def test_a_reader_who_leaves_is_noted(house: House) -> None:
     key = house.service.access.check(house.key("admin"))
     assert key is not None
     caller = Caller(house.service, key, "default")
-    running = caller.base().asking(Request(question=QUESTION))
 
-    events = _told(caller, running, "default", "request")
+    events = Answering.begun(caller, AskIn(question=QUESTION)).events("request")
     next(events)
     events.close()
 

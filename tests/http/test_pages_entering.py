@@ -40,6 +40,20 @@ def test_a_stranger_is_asked_to_sign_in_and_comes_back(house: House) -> None:
     assert entered.headers["location"] == "/tenant?x=1&y=2"
 
 
+def test_a_link_from_another_site_finds_the_session(house: House) -> None:
+    """Such a link comes without the cookie, so our own page asks once more."""
+    browser = stranger(house)
+    headers = {**HTML, "sec-fetch-site": "cross-site"}
+
+    response = browser.client.get(
+        '/documents?containing="<b>', headers=headers, follow_redirects=False
+    )
+
+    assert response.status_code == 200
+    assert 'http-equiv="refresh" content="0; url=/documents?' in response.text
+    assert "<b>" not in response.text
+
+
 def test_no_page_opens_to_strangers(house: House) -> None:
     """Whatever is not meant for everybody needs a session."""
     browser = stranger(house)

@@ -1,11 +1,8 @@
-"""What tests of the integrations share: a stocked knowledge base, and quiet."""
+"""What tests of the integrations share: a stocked knowledge base."""
 
-import os
 from collections.abc import Callable
 
 import pytest
-
-os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 from kept.knowledge_base import KnowledgeBase
 

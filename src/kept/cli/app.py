@@ -4,12 +4,14 @@ import typer
 
 from kept.cli import (
     ask,
+    audit,
     calibrate,
     demo,
     evaluate,
     explain,
     ingest,
     manage,
+    mcp,
     references,
     search,
     select,
@@ -49,4 +51,6 @@ app.command()(evaluate.sweep)
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
 app.command()(serve.serve)
+app.command()(mcp.mcp)
+app.command("audit-retriever")(audit.audit_retriever)
 app.command()(demo.demo)

@@ -15,6 +15,7 @@ from kept.cli import options
 from kept.cli.output import number, print_json, print_table, say
 from kept.errors import InputError
 from kept.knowledge_base import KnowledgeBase
+from kept.stores.addresses import beside
 
 if TYPE_CHECKING:
     from kept.calibration.judgements import Judgement
@@ -67,7 +68,7 @@ def calibrate(
         typer.Option(
             "--output",
             help="Where to write the file.",
-            show_default=f"{FILE} in the store",
+            show_default=f"{FILE} in the store's folder",
         ),
     ] = None,
     store: options.Store = None,
@@ -92,7 +93,7 @@ def calibrate(
                 date=dt.datetime.now(dt.UTC).date().isoformat(),
                 source=source,
             )
-    path = output or Path(settings.store).expanduser() / FILE
+    path = output or beside(settings.store, FILE)
     save(fitted.calibration, path)
     floor = (
         None

@@ -22,7 +22,7 @@ CHAT = "hey this is a test message"
 
 def demo(store: options.Store = None, embedder: options.Embedder = None) -> None:
     """Take the example handbook in, ask it questions and explain the answers."""
-    folder = store or Path(".kept-demo")
+    folder = store or ".kept-demo"
     settings = options.settings_of(store=folder, tenant="demo", embedder=embedder)
     handbook = str(Path(examples.__file__).parent / "handbook")
     say("Taking in the example handbook")

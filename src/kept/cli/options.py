@@ -1,6 +1,5 @@
 """Options that commands share, and what they open."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,15 +11,18 @@ import typer
 from kept.errors import InputError, NotFoundError
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
-from kept.stores.sqlite import FILE
-from kept.wiring import Progress
+from kept.stores.addresses import told
+from kept.wiring import Progress, store_exists, store_writable
 
 SHOWN_TENANTS = 5
 
 Store = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--store", help="Folder of the knowledge base.", show_default="./.kept"
+        "--store",
+        help="Folder of the knowledge base, or the URL of a server.",
+        show_default="./.kept",
+        metavar="STORE",
     ),
 ]
 Tenant = Annotated[
@@ -62,15 +64,14 @@ def opened(
     A folder that cannot be written to is opened to be read. A tenant that is not
     there is refused, unless the command is *for_all* of them.
     """
-    folder = Path(settings.store).expanduser()
-    exists = (folder / FILE).exists()
-    if not make and not exists:
+    if not make and not store_exists(settings):
+        where = told(settings.store)
         msg = (
-            f"there is no knowledge base in {folder}; "
-            f"'kept ingest PATH --store {folder}' makes one"
+            f"there is no knowledge base in {where}; "
+            f"'kept ingest PATH --store {where}' makes one"
         )
         raise InputError(msg)
-    writable = make or os.access(folder, os.W_OK)
+    writable = make or store_writable(settings)
     base = KnowledgeBase(settings, writable=writable, progress=told_on_stderr())
     try:
         if not make and not for_all:

@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from kept.errors import SettingsError
-from kept.logs import configure_later
+from kept.logs import configure_later, with_trace_ids
 
 WIDEST = 100_000
 LEVELS = {
@@ -18,6 +18,7 @@ LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+
 
 class ReaderGoneError(Exception):
     """Whoever read our output has had enough."""
@@ -45,6 +46,7 @@ def _configure(level: int, *, as_json: bool) -> None:
     import structlog  # noqa: PLC0415 -- a tenth of a second, and few commands log
 
     for_machines = (
+        with_trace_ids,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,

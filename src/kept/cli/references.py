@@ -31,6 +31,7 @@ from kept.reference_store import (
 )
 from kept.render import receipt_json
 from kept.settings import Settings
+from kept.stores.addresses import beside
 from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
 from kept.wiring import LanguageModels, process_secret
 
@@ -186,7 +187,7 @@ def extract(
 @references_app.command("demo")
 def demo(store: options.Store = None, embedder: options.Embedder = None) -> None:
     """Build references of the invented interviews, and choose some for somebody."""
-    folder = store or Path(".kept-references")
+    folder = store or ".kept-references"
     builder = ReferenceBuilder(
         questionnaire=phq8(),
         tagger=KeywordTagger.for_items(phq8()),
@@ -256,7 +257,7 @@ def _scored(
         secret=process_secret(),
         questionnaire=questionnaire,
     )
-    path = Path(base.settings.store).expanduser() / SCORES
+    path = beside(base.settings.store, SCORES)
     with bar("scoring") as tell:
         found = scored(
             scorer, chunks, path, lambda done: tell("scoring", done, len(chunks))
@@ -300,7 +301,7 @@ def _tagger(path: Path | None, questionnaire: Questionnaire) -> KeywordTagger:
     return KeywordTagger.load(path, questionnaire)
 
 
-def _settings(store: Path | None, tenant: str | None, embedder: str | None) -> Settings:
+def _settings(store: str | None, tenant: str | None, embedder: str | None) -> Settings:
     return options.settings_of(
         store=store, tenant=tenant, embedder=embedder, preset=PRESET
     )

@@ -8,26 +8,29 @@ import typer
 from kept.cli import options
 from kept.cli.output import say
 
+Host = Annotated[
+    str | None,
+    typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1"),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=0,
+        max=65_535,
+        help="Port to listen on; 0 takes a free one.",
+        show_default="8750",
+    ),
+]
+
 
 def serve(
     store: options.Store = None,
     tenant: options.Tenant = None,
     preset: options.PresetName = None,
     embedder: options.Embedder = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1"),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            min=0,
-            max=65_535,
-            help="Port to listen on; 0 takes a free one.",
-            show_default="8750",
-        ),
-    ] = None,
+    host: Host = None,
+    port: Port = None,
 ) -> None:
     """Serve the knowledge bases of a store over HTTP, to all its tenants.
 
@@ -42,10 +45,10 @@ def serve(
     )
     given = {"host": host, "port": port}
     limits = service_settings(**{n: v for n, v in given.items() if v is not None})
-    run(settings, limits, _tell)
+    run(settings, limits, tell)
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
     """Print a line at once, also into a pipe."""
     say(line)
     sys.stdout.flush()

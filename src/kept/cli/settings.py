@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +12,8 @@ from kept.errors import SettingsError
 from kept.presets import preset as preset_named
 from kept.presets.overrides import ShownSetting, shown
 from kept.settings import Settings
-from kept.stores.sqlite import FILE
+from kept.stores.addresses import told
+from kept.wiring import store_exists
 
 
 def settings(
@@ -48,7 +48,9 @@ def settings(
         _change(chosen, values, unset or [])
     overrides = _overrides(chosen)
     one = preset_named(chosen.preset)
-    general = shown(chosen, dict.fromkeys(given), "given")
+    general = shown(
+        chosen.changed(store=told(chosen.store)), dict.fromkeys(given), "given"
+    )
     special = shown(one.configure(overrides), overrides)
     if as_json:
         print_json(
@@ -75,7 +77,7 @@ def _change(chosen: Settings, values: Mapping[str, Any], unset: list[str]) -> No
 
 
 def _overrides(chosen: Settings) -> Mapping[str, Any]:
-    if not (Path(chosen.store).expanduser() / FILE).exists():
+    if not store_exists(chosen):
         return {}
     with options.opened(chosen, for_all=True) as base:
         return base.overrides()

@@ -11,7 +11,7 @@ from kept.cli.output import print_json, print_table, say
 from kept.cli.progress import bar
 from kept.prompts import drift
 from kept.reembed import reembed as run_reembed
-from kept.stores.doctor import Finding, examine, rebuild
+from kept.stores.operations import Finding
 
 UNHEALTHY = 8
 
@@ -78,8 +78,8 @@ def doctor(
     """
     with options.opened(options.settings_of(store=store), for_all=True) as base:
         if rebuild_all:
-            rebuild(base.store)
-        findings = examine(base.store, repair=not check_only)
+            base.store.rebuild()
+        findings = base.store.examine(repair=not check_only)
     findings += [
         Finding(
             what="template drift", where=f"{one.name}.v{one.version}", detail=str(one)

@@ -123,10 +123,18 @@ def reliability_plot(title: str, bins: Sequence[tuple[float, float, int]]) -> st
     return _drawing(title, plane.frame() + body + _legend(legend, "line"))
 
 
-def histograms(
-    title: str, across: Axis, relevant: Sequence[int], irrelevant: Sequence[int]
+def histograms(  # noqa: PLR0913 -- two of everything
+    title: str,
+    across: Axis,
+    relevant: Sequence[int],
+    irrelevant: Sequence[int],
+    names: tuple[str, str] = ("relevant", "not relevant"),
+    mark: tuple[str, float] | None = None,
 ) -> str:
-    """Draw two histograms back to back, each as shares of its own total."""
+    """Draw two histograms back to back, each as shares of its own total.
+
+    A *mark* is a named line across both.
+    """
     totals = [max(1, sum(relevant)), max(1, sum(irrelevant))]
     shares = [
         [count / total for count in counts]
@@ -148,8 +156,17 @@ def histograms(
                 f'height="{_n(y1 - y0)}"><title>{left:.3f} to {right:.3f}: '
                 f"{counts[i]} ({share:.1%})</title></rect>"
             )
-    legend = [("relevant, upwards", "one"), ("not relevant, downwards", "two")]
-    return _drawing(title, plane.frame() + "".join(bars) + _legend(legend))
+    legend = [(f"{names[0]}, upwards", "one"), (f"{names[1]}, downwards", "two")]
+    line = _marked(plane, *mark) if mark else ""
+    return _drawing(title, plane.frame() + "".join(bars) + line + _legend(legend))
+
+
+def _marked(plane: Plane, label: str, value: float) -> str:
+    x = _n(plane.x(value))
+    return (
+        f'<line class="mark" x1="{x}" x2="{x}" y1="{TOP - 6}" y2="{HEIGHT - BOTTOM}">'
+        f"<title>{escape(label)} {value:g}</title></line>"
+    )
 
 
 def funnel(title: str, rows: Sequence[tuple[str, int, int]]) -> str:

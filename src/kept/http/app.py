@@ -35,6 +35,8 @@ def build(
     app = routes_only()
     app.state.service = service
     app.add_middleware(Guard, service=service)
+    for middleware in service.base.watch.middleware:
+        app.add_middleware(middleware)
     return app
 
 

@@ -22,7 +22,7 @@ from kept.http.sessions import COOKIE, CSRF_HEADER, SAFE_METHODS, same_token
 from kept.logs import Logger
 from kept.stores.access import Key
 
-GUARDED = ("/v1/", "/retrieval", "/metrics")
+GUARDED = ("/v1/", "/retrieval", "/metrics", "/mcp")
 PUBLIC = frozenset({("POST", "/v1/session")})
 UNSTOPPABLE = frozenset({"/health", "/ready", "/metrics"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

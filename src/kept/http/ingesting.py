@@ -98,7 +98,16 @@ class Runner:
             if job is None:
                 self._work.wait(POLL_SECONDS)
             else:
-                self._do(job)
+                self._attempt(job)
+
+    def _attempt(self, job: Job) -> None:
+        """Do a job; one of which not even the trouble could be noted is let go."""
+        try:
+            self._do(job)
+        except KeptError as error:
+            logger.warning("job_let_go", job=job.id, why=str(error))
+            self.jobs.lose(job)
+            self._stopping.wait(self.retry_seconds)
 
     def _do(self, job: Job) -> None:
         """Do a job; what only a passing trouble keeps from being done is put back."""

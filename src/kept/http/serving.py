@@ -6,12 +6,14 @@ import socket
 from collections.abc import Callable
 
 import uvicorn
+from starlette.applications import Starlette
 
 from kept.errors import InputError, SettingsError
 from kept.http.app import build
 from kept.http.service import Service
 from kept.http.settings import ServiceSettings
 from kept.settings import Settings
+from kept.stores.addresses import told
 
 BACKLOG = 512
 
@@ -36,8 +38,13 @@ def serve(
     settings: Settings, limits: ServiceSettings, say: Callable[[str], None]
 ) -> None:
     """Serve the store of *settings* until a signal comes; *say* hears what to know."""
-    app = build(settings, limits)
+    run(build(settings, limits), say)
+
+
+def run(app: Starlette, say: Callable[[str], None], path: str = "") -> None:
+    """Put an app whose state has a service behind a socket; *path* is its address."""
     service: Service = app.state.service
+    settings, limits = service.settings, service.limits
     try:
         _check_address(service, limits)
         listening = _bound(limits.host, limits.port)
@@ -49,7 +56,8 @@ def serve(
     if made is not None:
         say(f"admin key, shown this once: {made}")
     host = f"[{limits.host}]" if ":" in limits.host else limits.host
-    say(f"serving {settings.store} on http://{host}:{listening.getsockname()[1]}")
+    port = listening.getsockname()[1]
+    say(f"serving {told(settings.store)} on http://{host}:{port}{path}")
     config = uvicorn.Config(
         app,
         log_config=None,

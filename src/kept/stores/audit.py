@@ -3,7 +3,7 @@
 import json
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +54,23 @@ class AuditRow:
         }
 
 
+_Entry = tuple[AuditRow, str, Future[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """Which rows are wanted; what is empty asks for nothing.
+
+    *since* and *until* are days such as 2026-01-31, both included.
+    """
+
+    action: str = ""
+    outcome: str = ""
+    principal: str = ""
+    since: str = ""
+    until: str = ""
+
+
 class AuditLog:
     """Writes rows in the order they come, many at once where many come at once."""
 
@@ -61,7 +78,7 @@ class AuditLog:
         self._database = database
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kept-audit")
         self._lock = threading.Lock()
-        self._pending: deque[tuple[AuditRow, str, Future[None]]] = deque()
+        self._pending: deque[_Entry] = deque()
 
     def note(self, row: AuditRow) -> Future[None]:
         """Take a row; what comes back is done when the row is on the disk."""
@@ -81,16 +98,7 @@ class AuditLog:
         if not batch:
             return
         try:
-            with self._database.writing() as connection:
-                for tenant in sorted({row.tenant for row, _, _ in batch}):
-                    self._database.alone(connection, f"audit {tenant}")
-                connection.executemany(
-                    "INSERT INTO audit (tenant, no, at, principal, key_id, role,"
-                    " action, outcome, target, question, question_sha256, facts)"
-                    " VALUES (?1, (SELECT COALESCE(MAX(no), 0) + 1 FROM audit"
-                    " WHERE tenant = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-                    [_values(row, at) for row, at, _ in batch],
-                )
+            self._database.again(lambda: self._insert(batch))
         except Exception as error:  # noqa: BLE001 -- whoever waits has to hear of it
             for _, _, stored in batch:
                 stored.set_exception(error)
@@ -98,18 +106,42 @@ class AuditLog:
         for _, _, stored in batch:
             stored.set_result(None)
 
+    def _insert(self, batch: Iterable[_Entry]) -> None:
+        with self._database.writing() as connection:
+            for tenant in sorted({row.tenant for row, _, _ in batch}):
+                self._database.alone(connection, f"audit {tenant}")
+            connection.executemany(
+                "INSERT INTO audit (tenant, no, at, principal, key_id, role,"
+                " action, outcome, target, question, question_sha256, facts)"
+                " VALUES (?1, (SELECT COALESCE(MAX(no), 0) + 1 FROM audit"
+                " WHERE tenant = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                [_values(row, at) for row, at, _ in batch],
+            )
+
     def rows(
-        self, tenant: str, *, before: int | None, limit: int, action: str | None = None
+        self,
+        tenant: str,
+        *,
+        before: int | None,
+        limit: int,
+        sought: Sought | None = None,
     ) -> list[AuditRow]:
-        """Return a tenant's rows, the newest first."""
+        """Return a tenant's rows, the newest first; *sought* are those that count."""
+        wanted = sought or Sought()
         with self._database.reading(tenant) as connection:
             found = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM audit WHERE tenant = ?1"  # noqa: S608 -- ours
                 " AND (CAST(?2 AS BIGINT) IS NULL OR no < ?2)"
-                " AND (CAST(?4 AS TEXT) IS NULL OR action = ?4)"
+                " AND (?4 = '' OR action = ?4) AND (?5 = '' OR outcome = ?5)"
+                " AND (?6 = '' OR principal = ?6)"
+                " AND (?7 = '' OR substr(at, 1, 10) >= ?7)"
+                " AND (?8 = '' OR substr(at, 1, 10) <= ?8)"
                 " ORDER BY no DESC LIMIT ?3",
-                (tenant, before, limit, action),
+                (
+                    *(tenant, before, limit, wanted.action, wanted.outcome),
+                    *(wanted.principal, wanted.since, wanted.until),
+                ),
             )
         return [_row(tenant, row) for row in found]
 

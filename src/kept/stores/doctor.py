@@ -1,22 +1,18 @@
 """The doctor: holds every index and every statistic against the truth."""
 
-import json
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import apsw
 import numpy as np
 
 from kept.errors import StoreCorruptError
-from kept.stores import writing
 from kept.stores.index_ports import Indexes
 from kept.stores.meta import embedder_in
 from kept.stores.operations import Finding
 from kept.stores.reanalysis import outdated, reanalyse
 from kept.stores.sql import Connection, each, every, only
 from kept.stores.sqlite import SqliteStore
-from kept.stores.terms import unpacked_keys
+from kept.stores.statistics import differences, recount
 
 BATCH = 2_000
 
@@ -130,7 +126,7 @@ def _statistics(
 ) -> Iterator[Finding]:
     """Count words, chunks and languages again, and compare."""
     with store.database.reading() as connection:
-        differing = _differences(connection, tenant)
+        differing = differences(connection, tenant)
     if not differing:
         return
     if repair:
@@ -145,89 +141,11 @@ def _statistics(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
-    terms: Counter[int]
-    languages: Counter[str]
-    tags: set[tuple[str, int]]
-    chunks: int
-    length: int
-    state: bytes
-
-
-def _counted(connection: apsw.Connection, tenant: int) -> _Counts:
-    terms: Counter[int] = Counter()
-    languages: Counter[str] = Counter()
-    tags: set[tuple[str, int]] = set()
-    chunks = length = state = 0
-    live = "SELECT no FROM documents WHERE tenant_no = ? AND live ORDER BY no"
-    for (document,) in every(connection, live, (tenant,)):
-        state += writing.digest(connection, document)
-        for no, blob, size, language, tagged in every(
-            connection,
-            "SELECT no, terms, length, language, tags FROM chunks"
-            " WHERE document_no = ?",
-            (document,),
-        ):
-            terms.update(unpacked_keys(blob))
-            languages[language] += 1
-            tags.update((tag, no) for tag in json.loads(tagged))
-            chunks += 1
-            length += size
-    return _Counts(terms, languages, tags, chunks, length, writing.as_state(state))
-
-
-def _differences(connection: apsw.Connection, tenant: int) -> list[str]:
-    counted = _counted(connection, tenant)
-    chunks, length, state = only(
-        connection, "SELECT chunks, terms, state FROM tenants WHERE no = ?", (tenant,)
-    )
-
-    def stored(sql: str) -> list[tuple[object, ...]]:
-        return every(connection, sql, (tenant,))
-
-    pairs = (
-        ("chunk counts", chunks, counted.chunks),
-        ("lengths", length, counted.length),
-        ("fingerprints", bytes(state), counted.state),
-        (
-            "word counts",
-            stored("SELECT key, df FROM terms WHERE tenant_no = ? ORDER BY key"),
-            sorted(counted.terms.items()),
-        ),
-        (
-            "languages",
-            stored(
-                "SELECT language, chunks FROM languages WHERE tenant_no = ?"
-                " ORDER BY language"
-            ),
-            sorted(counted.languages.items()),
-        ),
-        (
-            "tags",
-            stored("SELECT tag, no FROM chunk_tags WHERE tenant_no = ? ORDER BY 1, 2"),
-            sorted(counted.tags),
-        ),
-    )
-    return [name for name, found, expected in pairs if found != expected]
-
-
 def _recount(connection: apsw.Connection, tenant: int) -> None:
-    counted = _counted(connection, tenant)
-    for table in ("terms", "languages", "chunk_tags"):
-        connection.execute(
-            f"DELETE FROM {table} WHERE tenant_no = ?",  # noqa: S608 -- ours
-            (tenant,),
-        )
-    for sql, rows in (
-        ("INSERT INTO terms VALUES (?, ?, ?)", sorted(counted.terms.items())),
-        ("INSERT INTO languages VALUES (?, ?, ?)", sorted(counted.languages.items())),
-        ("INSERT INTO chunk_tags VALUES (?, ?, ?)", sorted(counted.tags)),
-    ):
-        connection.executemany(sql, [(tenant, *row) for row in rows])
+    again = recount(connection, tenant)
     connection.execute(
         "UPDATE tenants SET chunks = ?, terms = ?, state = ? WHERE no = ?",
-        (counted.chunks, counted.length, counted.state, tenant),
+        (again.chunks, again.length, again.state, tenant),
     )
 
 

@@ -144,8 +144,8 @@ class Intake:
         """Store a document with its receipt; False if its text came in meanwhile."""
         try:
             with self.database.writing(self.tenant) as connection:
-                require_embedder(connection, embedder_id)
                 tenant = self._books.tenant_no(connection, self.tenant)
+                require_embedder(connection, embedder_id)
                 no = self._books.create(connection, tenant, new, vectors)
                 self._settle(connection, tenant, source, no, None)
                 writing.note(connection, tenant, receipt)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kept.errors import NotFoundError, StoreError
+from kept.stores.books import repeatable
 from kept.stores.locks import Holds
 from kept.stores.sql import Connection, Database, Row, every, first
 from kept.stores.writing import as_json, now
@@ -85,9 +86,10 @@ class Jobs:
     """
 
     def __init__(self, database: Database, holds: Holds) -> None:
-        self._database = database
+        self.database = database
         self._holds = holds
 
+    @repeatable
     def add(
         self,
         tenant: str,
@@ -98,7 +100,7 @@ class Jobs:
     ) -> Job:
         """Take a job; once it is returned it will be done, restarts or not."""
         job_id = job_id or new_id()
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             connection.execute(
                 "INSERT INTO jobs (id, tenant, principal, key_id, state, items,"
                 " created_at) VALUES (?,?,?,?,'queued',?,?)",
@@ -108,12 +110,12 @@ class Jobs:
 
     def job(self, tenant: str, job_id: str) -> Job:
         """Return one job of a tenant."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             return _named(connection, tenant, job_id)
 
     def page(self, tenant: str, *, before: int | None, limit: int) -> list[Job]:
         """Return a tenant's jobs, the newest first."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             rows = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ?1"  # noqa: S608 -- ours
@@ -125,7 +127,7 @@ class Jobs:
 
     def receipts(self, job: Job, *, after: int, limit: int) -> list[dict[str, Any]]:
         """Return receipts of a job in the order they came."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             rows = every(
                 connection,
                 "SELECT receipt FROM job_receipts WHERE job_no = ? AND place > ?"
@@ -136,7 +138,7 @@ class Jobs:
 
     def waiting(self, tenant: str) -> int:
         """Return how many jobs of a tenant have not ended."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             row = first(
                 connection,
                 "SELECT COUNT(*) FROM jobs WHERE tenant = ?"
@@ -147,13 +149,14 @@ class Jobs:
 
     def counts(self) -> dict[str, int]:
         """Return how many jobs there are in each state, of all tenants."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             rows = every(connection, "SELECT state, COUNT(*) FROM jobs GROUP BY state")
         return dict(rows)
 
+    @repeatable
     def cancel(self, tenant: str, job_id: str) -> Job:
         """Ask a job to stop; one that has not begun is over at once."""
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             row = first(
                 connection,
                 "UPDATE jobs SET cancel = TRUE WHERE"  # noqa: S608 -- ours
@@ -172,7 +175,7 @@ class Jobs:
 
     def unfinished(self, job_id: str) -> bool:
         """Tell whether a job may still need its sources; one to come may, too."""
-        with self._database.reading() as connection:
+        with self.database.reading() as connection:
             row = first(connection, "SELECT state FROM jobs WHERE id = ?", (job_id,))
         return row is None or row[0] not in ENDED
 
@@ -181,7 +184,7 @@ class Jobs:
 
         Tenants take turns: the one whose last job began longest ago comes first.
         """
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             for no, job_id in _waiting(connection):
                 if not self._holds.take(job_id):
                     continue
@@ -196,9 +199,10 @@ class Jobs:
                 self._holds.release(job_id)
         return None
 
+    @repeatable
     def progress(self, job: Job, receipts: Sequence[Mapping[str, Any]]) -> Job:
         """Note what became of the next sources of a job that is still ours."""
-        with self._database.writing() as connection:
+        with self.database.writing() as connection:
             at = _ours(connection, job, "done = done + ?", len(receipts))
             connection.executemany(
                 "INSERT INTO job_receipts VALUES (?, ?, ?)",
@@ -214,25 +218,24 @@ class Jobs:
 
     def end(self, job: Job, state: State, error: str | None = None) -> Job:
         """Note how a job ended."""
-        with self._database.writing() as connection:
-            ended = _ours(
-                connection,
-                job,
-                "state = ?, error = ?, ended_at = ?",
-                *(state, error, now()),
-            )
+        changes = "state = ?, error = ?, ended_at = ?"
+        ended = self._changed(job, changes, state, error, now())
         self._holds.release(job.id)
         return ended
 
     def put_back(self, job: Job, error: str | None = None) -> None:
         """Leave a job for later, with what keeps it from being done now."""
-        with self._database.writing() as connection:
-            _ours(connection, job, "state = 'queued', error = ?", error)
+        self._changed(job, "state = 'queued', error = ?", error)
         self._holds.release(job.id)
 
     def lose(self, job: Job) -> None:
-        """Let go of a job that another process has taken over."""
+        """Let go of a job, so that whoever comes first takes it over."""
         self._holds.release(job.id)
+
+    @repeatable
+    def _changed(self, job: Job, changes: str, *values: object) -> Job:
+        with self.database.writing() as connection:
+            return _ours(connection, job, changes, *values)
 
 
 def new_id() -> str:

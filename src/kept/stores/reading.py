@@ -28,7 +28,7 @@ def tenant_no(connection: Connection, name: str) -> int:
 
 def last_change(connection: Connection, tenant: int) -> int:
     """Return the number of a tenant's last change."""
-    row = first(connection, "SELECT seq FROM tenants WHERE no = ?", (tenant,))
+    row = first(connection, "SELECT seq FROM states WHERE tenant_no = ?", (tenant,))
     return int(row[0]) if row else 0
 
 

@@ -189,6 +189,18 @@ def traced(database: Database, tenant: str, named: str) -> Recorded:
     return replace(_recorded(row), path=None if row[12] is None else _opened(row[12]))
 
 
+def last_paths(database: Database, tenant: str, count: int) -> list[dict[str, Any]]:
+    """Return what happened to the candidates of the latest queries, newest first."""
+    with database.reading(tenant) as connection:
+        rows = every(
+            connection,
+            "SELECT path FROM queries WHERE tenant_no = ? AND path IS NOT NULL"
+            " ORDER BY number DESC LIMIT ?",
+            (tenant_no(connection, tenant), count),
+        )
+    return [_opened(row[0]) for row in rows]
+
+
 def _packed(path: Mapping[str, Any]) -> bytes:
     return zlib.compress(as_json(path).encode(), level=1)
 

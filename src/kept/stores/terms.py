@@ -34,6 +34,12 @@ def token(key: int) -> str:
     return f"{key & _MASK:x}"
 
 
+def key_of(name: str) -> int:
+    """Return the key of the term that has this name in the keyword index."""
+    key = int(name, 16)
+    return key - (_MASK + 1) if key > _MASK >> 1 else key
+
+
 def tokens(blob: bytes) -> list[str]:
     """Return the terms of *blob* by their names in the index, with repetitions."""
     items = np.frombuffer(blob, dtype=_ITEM)

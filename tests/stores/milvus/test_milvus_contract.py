@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import LiteServer
+from lite_server import LiteServer
 
 from kept.ports import Store
-from kept.stores.milvus import MilvusStore, open_store
+from kept.stores.milvus.store import MilvusStore, store_at
 from kept.testing_contracts import StoreContract
 
 
@@ -25,6 +25,6 @@ class TestMilvusStore(StoreContract):
 
     def store(self, name: str) -> Store:
         """Return a store in a folder of its own, and collections of its own."""
-        store = open_store(self.milvus.url(self.folder / name))
+        store = store_at(self.milvus.url(self.folder / name))
         self.opened.append(store)
         return store

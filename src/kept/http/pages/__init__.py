@@ -42,10 +42,30 @@ a page:
 Errors need no care: raise as in the API, and ``failures`` makes a page of it.
 """
 
-from kept.http.pages import ask, assets, signing_in
+from kept.http.pages import (
+    ask,
+    assets,
+    audit,
+    documents,
+    evaluation,
+    keys,
+    ledger,
+    settings,
+    signing_in,
+    thresholds,
+    traces,
+)
 
 PAGES = (
     ask.router,
+    documents.router,
+    ledger.router,
+    traces.router,
+    thresholds.router,
+    evaluation.router,
+    audit.router,
+    settings.router,
+    keys.router,
     signing_in.router,
     assets.router,
 )

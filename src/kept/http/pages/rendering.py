@@ -20,6 +20,14 @@ THEME_COOKIE = "kept_theme"
 THEMES = ("system", "light", "dark")
 NOTICES: Mapping[str, str] = {
     "signed-out": "You are signed out.",
+    "document-deleted": "The document is deleted. The ledger keeps a line of it.",
+    "job-cancelled": "The job stops behind the document that is being stored.",
+    "alias-undone": "The text is a document of its own now.",
+    "alias-forgotten": "The exact copy is forgotten; its document stays.",
+    "setting-saved": "The setting is saved, and counts from now on.",
+    "setting-back": "The tenant's own value is taken back.",
+    "policy-saved": "What is kept of questions is decided anew, from now on.",
+    "key-revoked": "The key opens nothing any more.",
     "tenant-changed": "You are now in the tenant named on the left.",
 }
 KILO = 1000

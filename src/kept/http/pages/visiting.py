@@ -69,7 +69,7 @@ class Visit:
         """Do blocking work in one of the service's threads."""
         return await self.caller.service.workers(work)
 
-    def page(self, template: str, status: int = 200, **given: Any) -> HTMLResponse:  # noqa: ANN401 -- for the template
+    def page(self, template: str, status: int = 200, /, **given: Any) -> HTMLResponse:  # noqa: ANN401 -- for the template
         """Return a page for this visitor."""
         return rendered(self.request, template, {"visit": self, **given}, status)
 
@@ -136,10 +136,15 @@ def safe_path(given: str) -> str:
     return HOME
 
 
+def path_of(request: Request) -> str:
+    """Return where the visitor is, with its parameters."""
+    query = f"?{request.url.query}" if request.url.query else ""
+    return safe_path(request.url.path + query)
+
+
 def sign_in_path(request: Request) -> str:
     """Return the path of the sign-in page that leads back here."""
-    query = f"?{request.url.query}" if request.url.query else ""
-    return f"/sign-in?next={quote(request.url.path + query, safe='')}"
+    return f"/sign-in?next={quote(path_of(request), safe='')}"
 
 
 ReaderVisit = Annotated[Visit, Depends(_visit(Role.READER))]

@@ -1,27 +1,26 @@
 """Administration: sessions, keys, tenants and settings."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kept.differences import diff_configurations
-from kept.errors import NotFoundError, SettingsError
 from kept.http import shapes
+from kept.http.administering import (
+    changed_settings,
+    made_key,
+    previewed,
+    revoked_key,
+)
 from kept.http.callers import SECURED, Admin, Caller, Reader, service_of
 from kept.http.problems import Problem
 from kept.http.replying import IdempotencyKey, once, replied, shown
 from kept.http.schemas import KeyIn, PreviewIn, SettingsIn, SignIn
 from kept.http.signing import begun, ended, with_session, without_session
-from kept.knowledge_base import KnowledgeBase
 from kept.presets import preset as preset_named
-from kept.presets.overrides import overridden
 from kept.presets.overrides import shown as shown_settings
-from kept.presets.plan import Configured
-from kept.recorded import request_of
-from kept.retrieve import Request as Asked
 from kept.stores.access import Key
 from kept.telling import difference_json
 
@@ -89,41 +88,15 @@ def key_json(key: Key) -> dict[str, Any]:
 )
 async def create_key(given: KeyIn, caller: Admin) -> Response:
     """Make a key; it is shown this once and never again."""
-    operator = caller.key.tenant is None
-    if not operator and (
-        given.every_tenant or given.tenant not in (None, caller.tenant)
-    ):
-        raise Problem("forbidden", "the key administers its own tenant only")
-    tenant = None if given.every_tenant else given.tenant or caller.tenant
-
-    def create() -> tuple[Key, str]:
-        key, token = caller.service.access.create(
-            given.principal, given.role, tenant, rate=given.rate_per_minute
-        )
-        facts = {"principal": key.principal, "role": str(key.role), "tenant": tenant}
-        caller.note("key.create", "done", target=key.id, facts={"made": facts})
-        return key, token
-
-    key, token = await caller.service.workers(create)
+    key, token = await caller.service.workers(lambda: made_key(caller, given))
     return replied({**key_json(key), "key": token}, 201)
 
 
 @router.delete("/keys/{key_id}", response_model=shapes.Key, dependencies=SECURED)
 async def revoke_key(key_id: str, caller: Admin) -> Response:
     """Let a key open nothing any more; it stays in the list."""
-
-    def revoke() -> Key:
-        access = caller.service.access
-        known = access.key(key_id)
-        if known is None or caller.key.tenant not in (None, known.tenant):
-            raise NotFoundError("key", key_id, "the list of keys has those that are")
-        if known.id == caller.key.id:
-            raise Problem("invalid_input", "a key cannot revoke itself; use another")
-        key = access.revoke(key_id)
-        caller.note("key.revoke", "done", target=key_id)
-        return key
-
-    return replied(key_json(await caller.service.workers(revoke)))
+    key = await caller.service.workers(lambda: revoked_key(caller, key_id))
+    return replied(key_json(key))
 
 
 @router.get("/tenants", response_model=shapes.Tenants, dependencies=SECURED)
@@ -167,19 +140,7 @@ async def change_settings(
     """Give the tenant settings of its own, or take them back; they count at once."""
 
     def change() -> dict[str, Any]:
-        access = caller.service.access
-        try:
-            if given.set or given.unset:
-                caller.base(given.preset).override(given.set, given.unset)
-        except SettingsError as error:
-            raise Problem("invalid_setting", str(error)) from error
-        policy = given.policy.model_dump(exclude_none=True)
-        if policy:
-            access.set_policy(
-                caller.tenant, replace(access.policy(caller.tenant), **policy)
-            )
-        facts = {"set": given.set, "unset": given.unset, "policy": policy}
-        caller.note("settings.change", "done", target=given.preset, facts=facts)
+        changed_settings(caller, given)
         return settings_json(caller, given.preset)
 
     async def work() -> Response:
@@ -195,18 +156,9 @@ async def preview_settings(given: PreviewIn, caller: Admin) -> Response:
     Asked are the given questions, or else the latest recorded ones whose text the
     tenant lets be kept.
     """
-    longest = caller.service.limits.max_question_chars
-    if any(len(question) > longest for question in given.questions):
-        raise Problem("invalid_input", f"a question has more than {longest} characters")
 
     def compared() -> dict[str, Any]:
-        base = caller.base(given.preset)
-        now = base.configured()
-        told = list(
-            diff_configurations(
-                base, now, _changed(base, now, given.set), _questions(base, given)
-            )
-        )
+        told = previewed(caller, given)
         return {
             "questions": len(told),
             "different": sum(not one.same for one in told),
@@ -214,23 +166,3 @@ async def preview_settings(given: PreviewIn, caller: Admin) -> Response:
         }
 
     return replied(await caller.service.workers(compared))
-
-
-def _changed(
-    base: KnowledgeBase, now: Configured, values: dict[str, Any]
-) -> Configured:
-    try:
-        own = overridden(now.preset, base.overrides(), values)
-        return Configured(now.preset, now.preset.configure(own))
-    except SettingsError as error:
-        raise Problem("invalid_setting", str(error)) from error
-
-
-def _questions(base: KnowledgeBase, given: PreviewIn) -> list[Asked]:
-    if given.questions:
-        return [Asked(question=one, tenant=base.tenant) for one in given.questions]
-    return [
-        request_of(base.tenant, query.question, query.request)
-        for query in base.last_queries(given.last)
-        if query.question is not None
-    ]

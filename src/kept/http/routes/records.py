@@ -1,25 +1,21 @@
 """Records: traces of queries, the audit, and evaluation runs."""
 
-import pathlib
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
+from fastapi import APIRouter, Depends, Path, Request
 from starlette.responses import Response
 
-from kept.errors import KeptError, NotFoundError
-from kept.evaluation.runs import EvaluationRun, load_run
 from kept.http import shapes
-from kept.http.callers import SECURED, Admin, Caller, Reader
-from kept.http.problems import Problem
+from kept.http.auditing import SoughtIn
+from kept.http.callers import SECURED, Admin, Reader
 from kept.http.replying import Cursor, Limit, page, place_of, replied, shown
+from kept.http.runs import run_named, runs_of
 from kept.recorded import Recorded, request_of
 from kept.render import found_json
 from kept.replay import replay
 from kept.stores.audit import AuditRow
 from kept.telling import replayed_json
-
-MOST_RUNS = 500
 
 TraceName = Annotated[
     str,
@@ -83,17 +79,17 @@ async def replay_trace(trace: TraceName, caller: Reader) -> Response:
 async def list_audit(
     caller: Admin,
     request: Request,
+    sought: Annotated[SoughtIn, Depends()],
     limit: Limit = 50,
     cursor: Cursor = None,
-    action: Annotated[
-        str | None, Query(max_length=100, description="Only rows of this action.")
-    ] = None,
 ) -> Response:
     """List who did what, the newest first."""
     before = place_of(cursor, int)
     log = caller.service.audit
     rows = await caller.service.workers(
-        lambda: log.rows(caller.tenant, before=before, limit=limit + 1, action=action)
+        lambda: log.rows(
+            caller.tenant, before=before, limit=limit + 1, sought=sought.sought()
+        )
     )
     return shown(request, page(rows, limit, AuditRow.as_data, lambda r: r.no, "audit"))
 
@@ -101,56 +97,17 @@ async def list_audit(
 @router.get("/evaluation/runs", response_model=shapes.Runs)
 async def list_runs(caller: Admin, request: Request) -> Response:
     """List the evaluation runs of the service's folder, to whoever has all tenants."""
-    folder = _folder(caller)
-
-    def read() -> list[dict[str, Any]]:
-        files = sorted(folder.rglob("*.jsonl"))[:MOST_RUNS] if folder.is_dir() else []
-        return [_run_json(folder, file) for file in files]
-
-    return shown(request, {"runs": await caller.service.workers(read)})
+    told = await caller.service.workers(lambda: [r.as_data() for r in runs_of(caller)])
+    return shown(request, {"runs": told})
 
 
 @router.get("/evaluation/runs/{name:path}", response_model=shapes.Run)
 async def read_run(name: str, caller: Admin, request: Request) -> Response:
     """Read an evaluation run, question by question."""
-    folder = _folder(caller)
 
     def read() -> dict[str, Any]:
-        known = {
-            file.relative_to(folder).as_posix(): file
-            for file in folder.rglob("*.jsonl")
-        }
-        if name not in known:
-            raise NotFoundError("run", name, "the list of runs has those that are")
-        run = load_run(known[name])
-        return {**_told(name, run), "records": [asdict(one) for one in run.records]}
+        told = run_named(caller, name)
+        records = [asdict(one) for one in told.run.records]
+        return {**told.as_data(), "records": records}
 
     return shown(request, await caller.service.workers(read))
-
-
-def _folder(caller: Caller) -> pathlib.Path:
-    if caller.key.tenant is not None:
-        raise Problem("forbidden", "runs are for those who administer all tenants")
-    if caller.service.limits.runs is None:
-        raise Problem("not_found", "no folder of runs is set; see KEPT_SERVE_RUNS")
-    return pathlib.Path(caller.service.limits.runs).expanduser()
-
-
-def _run_json(folder: pathlib.Path, file: pathlib.Path) -> dict[str, Any]:
-    name = file.relative_to(folder).as_posix()
-    try:
-        return _told(name, load_run(file))
-    except KeptError as error:
-        told = str(error).replace(str(file), name)
-        return {"name": name, "complete": False, "error": told}
-
-
-def _told(name: str, run: EvaluationRun) -> dict[str, Any]:
-    return {
-        "name": name,
-        "complete": run.complete,
-        "header": asdict(run.header),
-        "questions": len(run.records),
-        "means": run.means,
-        "funnel": [asdict(one) for one in run.funnel],
-    }

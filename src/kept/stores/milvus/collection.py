@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 from kept.errors import StoreCorruptError
 from kept.logs import Logger
-from kept.stores.milvus.faults import CollectionGoneError
+from kept.stores.milvus.faults import CollectionAwayError
 from kept.stores.milvus.server import Mark, Row, Server
 from kept.stores.milvus.truth import Truth
 
@@ -54,9 +54,8 @@ class Collection:
             self.server.drop(self.name)
             self.seq = 0
 
-    def lost(self) -> None:
-        """Take note that the collection is gone from the server."""
-        logger.warning("index_rebuilt", index=self.name, why="it is gone")
+    def away(self) -> None:
+        """Take note that the collection is gone or not loaded; catch up looks."""
         self.seq = 0
 
     def _usable_mark(self, truth: Truth) -> Mark | None:
@@ -80,7 +79,7 @@ class Collection:
         try:
             self.server.load(self.name)
             return self.server.mark(self.name)
-        except CollectionGoneError:
+        except CollectionAwayError:
             return None
 
     def _make(self) -> None:

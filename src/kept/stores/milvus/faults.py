@@ -5,9 +5,13 @@ import re
 from kept.errors import StoreBusyError, StoreError, StoreFullError
 
 NEEDED = (2, 5)
+_LONGEST_TOLD = 300
 _CONNECT_FAILED = 2
-_NOT_FOUND = 100
-_GONE = re.compile(r"(does not exist|can't find collection|not ?found\[collection)")
+_AWAY_CODES = (100, 101)
+_AWAY = re.compile(
+    r"(does not exist|can't find collection|not ?found\[collection|"
+    r"collection not loaded|state 'released')"
+)
 _LOST = re.compile(
     r"(Fail connecting|server unavailable|UNAVAILABLE|Connection refused|"
     r"Connection reset|Socket closed|DEADLINE_EXCEEDED|Deadline Exceeded|"
@@ -24,8 +28,8 @@ _FULL = re.compile(
 )
 
 
-class CollectionGoneError(StoreError):
-    """A collection is not on the server; it is built again from the truth."""
+class CollectionAwayError(StoreError):
+    """A collection is not there or not loaded; it is looked after and asked again."""
 
 
 class ConnectionLostError(StoreBusyError):
@@ -46,8 +50,8 @@ def translated(error: Exception, where: str) -> StoreError:
             f"Milvus at {where} cannot be reached ({told}); check that it runs and "
             "try again: nothing is lost, its indexes catch up with the truth"
         )
-    if code == _NOT_FOUND or _GONE.search(told):
-        return CollectionGoneError(f"Milvus at {where} lacks a collection ({told})")
+    if code in _AWAY_CODES or _AWAY.search(told):
+        return CollectionAwayError(f"Milvus at {where} lacks a collection ({told})")
     if _FULL.search(told):
         return StoreFullError(
             f"Milvus at {where} has no room left ({told}); give it disk or memory "
@@ -70,9 +74,9 @@ def check_version(version: str, where: str) -> None:
         raise StoreError(msg)
 
 
-def _told(error: Exception) -> str:
-    """Return what the server said, on one line."""
-    message = getattr(error, "message", "") or str(error)
-    if callable(details := getattr(error, "details", None)):
-        message = f"{error.code()}: {details()}"  # type: ignore[attr-defined]  # gRPC's
-    return " ".join(str(message).split())[:300]
+def _told(error: BaseException) -> str:
+    """Return what the client said, on one line, with what it was told itself."""
+    said = [getattr(error, "message", "") or str(error)]
+    details = (getattr(one, "details", None) for one in (error, error.__cause__))
+    said += [str(detail()) for detail in details if callable(detail)]
+    return " ".join(": ".join(said).split())[:_LONGEST_TOLD]

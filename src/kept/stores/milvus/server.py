@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kept.errors import SettingsError
 from kept.stores.milvus.address import Address
 from kept.stores.milvus.faults import (
-    CollectionGoneError,
+    CollectionAwayError,
     ConnectionLostError,
     check_version,
     translated,
@@ -84,7 +84,7 @@ class Server:
         """Return how long a collection's vectors are; None if it is not there."""
         try:
             found = self._asked("describe_collection", name)
-        except CollectionGoneError:
+        except CollectionAwayError:
             return None
         [vector] = [f for f in found["fields"] if f["name"] == "vector"]
         return int(vector["params"]["dim"])
@@ -261,18 +261,19 @@ class Server:
         again: bool = True,
         **named: Any,  # noqa: ANN401 -- the client's
     ) -> Any:  # noqa: ANN401 -- the client's
-        """Ask the client, and once more for a while if the connection was lost.
+        """Ask the client; for a while, again, where the connection was lost.
 
-        Only what may be done twice is asked *again*.
+        Only what may be done twice is asked *again*, by way of a new connection.
         """
         until = time.monotonic() + self.address.patience_seconds
         pause = _FIRST_PAUSE_SECONDS
         named["timeout"] = self.address.timeout_seconds
-        client = self._connected()
         while True:
             try:
+                client = self._connected()
                 return self._told(partial(getattr(client, what), *values, **named))
             except ConnectionLostError:
+                self.close()
                 if not again or time.monotonic() + pause > until:
                     raise
             time.sleep(pause)
@@ -303,6 +304,7 @@ class Server:
                     token=self.address.token,
                     db_name=self.address.database,
                     timeout=self.address.timeout_seconds,
+                    dedicated=True,
                 )
             )
             check_version(self._told(made.get_server_version), self.where)

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from kept.errors import SettingsError, StoreReadOnlyError
+from kept.errors import StoreReadOnlyError
 from kept.signals import QueryTerms
 from kept.stores.index_ports import Indexes, Keys
 from kept.stores.locks import file_lock
 from kept.stores.meta import epoch_of, meta_of
-from kept.stores.milvus.address import SHAPE, Address, address_of
+from kept.stores.milvus.address import Address, Refused, address_of
 from kept.stores.milvus.collection import Collection
 from kept.stores.milvus.server import Server
 from kept.stores.milvus.truth import Truth
@@ -105,15 +105,12 @@ class MilvusStore(SqliteStore):
         return found
 
 
-def open_store(
+def store_at(
     url: str, *, writable: bool = True, token: str | None = None
 ) -> MilvusStore:
     """Return the store that a ``milvus://`` address names."""
     address = address_of(url, token)
     if "://" in address.metadata:
-        msg = (
-            f"KEPT_STORE is refused: its metadata is {address.metadata!r}; expected a "
-            f"folder: {SHAPE}"
-        )
-        raise SettingsError(msg)
+        msg = f"its metadata is {address.metadata!r} and not the path of a folder"
+        raise Refused(msg)
     return MilvusStore(address, writable=writable)

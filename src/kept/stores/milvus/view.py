@@ -21,7 +21,7 @@ from kept.signals import K1
 from kept.stores.dense import exact_cosines, unit_of
 from kept.stores.index_ports import Keys
 from kept.stores.milvus.collection import Collection
-from kept.stores.milvus.faults import CollectionGoneError
+from kept.stores.milvus.faults import CollectionAwayError
 from kept.stores.milvus.names import name_of, question_of
 from kept.stores.milvus.server import MOST_FOUND
 from kept.stores.milvus.truth import Truth
@@ -254,14 +254,14 @@ class View:
         return np.array(rows, np.float32).reshape(-1, self.collection.dimension)
 
     def _asked(self, ask: Callable[[], Scored]) -> Scored:
-        """Ask the server; a collection that is gone is built again first."""
+        """Ask the server; a collection that is away is brought back first."""
         seq, _ = self.truth.position()
         if seq == 0:
             return np.empty(0, np.int64), np.empty(0)
         try:
             return ask()
-        except CollectionGoneError:
-            self.collection.lost()
+        except CollectionAwayError:
+            self.collection.away()
             self.collection.catch_up(self.truth, seq)
             return ask()
 

@@ -6,9 +6,11 @@ of the transaction, so that statistics, state and rows are always of one piece.
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument
@@ -31,12 +33,32 @@ from kept.stores.writing import (
 
 _EPOCH = "(SELECT value::integer FROM kept.meta WHERE key = 'epoch')"
 
+_ADD_POSTINGS = (
+    "INSERT INTO kept.postings (tenant_no, key, no, count, length)"
+    " SELECT ?, p.* FROM ROWS FROM (pg_catalog.unnest(?), pg_catalog.unnest(?),"
+    " pg_catalog.unnest(?), pg_catalog.unnest(?)) AS p"
+)
+_REMOVE_POSTINGS = (
+    "DELETE FROM kept.postings p USING ROWS FROM (pg_catalog.unnest(?),"
+    " pg_catalog.unnest(?)) AS g (key, no)"
+    " WHERE p.tenant_no = ? AND p.key = g.key AND p.no = g.no"
+)
+_COUNT_TERMS = (
+    "INSERT INTO kept.terms (tenant_no, key, df) SELECT ?, t.* FROM ROWS FROM"
+    " (pg_catalog.unnest(?), pg_catalog.unnest(?)) AS t"
+    " ON CONFLICT (tenant_no, key) DO UPDATE SET df = terms.df + excluded.df"
+)
+
 
 class PostgresBooks:
-    """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in."""
+    """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in.
+
+    *sizes* tells how many chunks the tenants had after the last change made here.
+    """
 
     def __init__(self, vector: str) -> None:
         self._vector = vector
+        self.sizes: dict[int, int] = {}
 
     def tenant_no(self, connection: Connection, name: str) -> int:
         """Return the tenant's number and have its state alone from now on."""
@@ -112,7 +134,9 @@ class PostgresBooks:
         _count_languages(connection, tenant, Counter(c[3] for c in chunks), sign)
         _tag(connection, tenant, chunks, live=live)
         length = sum(chunk[2] for chunk in chunks)
-        _log_change(connection, tenant, document, sign, (len(chunks), length))
+        self.sizes[tenant] = _log_change(
+            connection, tenant, document, sign, (len(chunks), length)
+        )
 
     def remove(self, connection: Connection, tenant: int, document: int) -> None:
         """Delete a document and everything that hangs on it."""
@@ -166,14 +190,7 @@ class PostgresBooks:
                 for place, vector in enumerate(vectors)
             ],
         )
-        connection.executemany(
-            "INSERT INTO kept.facts (tenant_no, document_no, key, atom, shown)"
-            " VALUES (?, ?, ?, ?, ?)",
-            [
-                (tenant, no, fact.key, fact.atom, fact.shown)
-                for fact in facts_of(json.loads(as_json(new.metadata)))
-            ],
-        )
+        note_facts(connection, tenant, no, json.loads(as_json(new.metadata)))
 
 
 def _places(document: int) -> tuple[int, int]:
@@ -191,10 +208,27 @@ def _free_number(connection: Connection, tenant: int, document_id: str) -> int:
     return number
 
 
-def _index_terms(
-    connection: Connection, tenant: int, chunks: list[Any], *, live: bool
+def note_facts(
+    connection: Connection, tenant: int, document: int, metadata: Mapping[str, Any]
 ) -> None:
-    """Put the chunks' terms into the postings and count them, or take them out."""
+    """Write down what filters can ask of a document."""
+    connection.executemany(
+        "INSERT INTO kept.facts (tenant_no, document_no, key, atom, shown)"
+        " VALUES (?, ?, ?, ?, ?)",
+        [
+            (tenant, document, fact.key, fact.atom, fact.shown)
+            for fact in facts_of(metadata)
+        ],
+    )
+
+
+def change_postings(
+    connection: Connection, tenant: int, chunks: Sequence[Any], *, live: bool
+) -> NDArray[np.int64]:
+    """Put the terms of chunks into the postings, or take them out; return them.
+
+    A chunk begins with its number, its terms and its length.
+    """
     terms, places, counts = postings_of([chunk[1] for chunk in chunks])
     keys = np.array([chunk[0] for chunk in chunks], np.int64)[places]
     lengths = np.array([chunk[2] for chunk in chunks], np.int64)[places]
@@ -202,21 +236,22 @@ def _index_terms(
     listed = (numbers(terms[order]), numbers(keys[order]))
     if live:
         connection.execute(
-            "INSERT INTO kept.postings (tenant_no, key, no, count, length)"
-            " SELECT ?, p.* FROM pg_catalog.unnest(?, ?, ?, ?) AS p",
+            _ADD_POSTINGS,
             (tenant, *listed, numbers(counts[order]), numbers(lengths[order])),
         )
     else:
-        connection.execute(
-            "DELETE FROM kept.postings p USING pg_catalog.unnest(?, ?) AS g (key, no)"
-            " WHERE p.tenant_no = ? AND p.key = g.key AND p.no = g.no",
-            (*listed, tenant),
-        )
+        connection.execute(_REMOVE_POSTINGS, (*listed, tenant))
+    return terms
+
+
+def _index_terms(
+    connection: Connection, tenant: int, chunks: list[Any], *, live: bool
+) -> None:
+    """Put the chunks' terms into the postings and count them, or take them out."""
+    terms = change_postings(connection, tenant, chunks, live=live)
     distinct, holding = np.unique(terms, return_counts=True)
     connection.execute(
-        "INSERT INTO kept.terms (tenant_no, key, df)"
-        " SELECT ?, t.* FROM pg_catalog.unnest(?, ?) AS t"
-        " ON CONFLICT (tenant_no, key) DO UPDATE SET df = terms.df + excluded.df",
+        _COUNT_TERMS,
         (tenant, numbers(distinct), numbers(holding if live else -holding)),
     )
     if not live:
@@ -256,15 +291,20 @@ def _log_change(
     document: int,
     sign: int,
     sizes: tuple[int, int],
-) -> None:
-    """Change the tenant's state by one document, of so many chunks and terms."""
+) -> int:
+    """Change the tenant's state by one document; return how many chunks it has.
+
+    *sizes* are the document's chunks and terms.
+    """
     own = (tenant,)
     (state,) = only(
         connection, "SELECT state FROM kept.states WHERE tenant_no = ?", own
     )
     total = int.from_bytes(state, "big") + sign * digest(connection, document)
-    connection.execute(
+    (chunks,) = only(
+        connection,
         "UPDATE kept.states SET seq = seq + 1, chunks = chunks + ?, terms = terms + ?,"
-        " state = ? WHERE tenant_no = ?",
+        " state = ? WHERE tenant_no = ? RETURNING chunks",
         (sign * sizes[0], sign * sizes[1], as_state(total), tenant),
     )
+    return int(chunks)

@@ -57,7 +57,10 @@ class Options:
 
 
 class Database:
-    """One database on one server, through a pool that opens at first use."""
+    """One database on one server, through a pool that opens at first use.
+
+    With *follow*, *written* says how far its log had come after the last change.
+    """
 
     def __init__(
         self, dsn: str, options: Options | None = None, *, writable: bool = True
@@ -70,6 +73,8 @@ class Database:
             "application_name": "kept",
             **parameters(dsn),
         }
+        self.follow = False
+        self.written: str | None = None
         self._pool: ConnectionPool[Raw] | None = None
         self._lock = threading.Lock()
 
@@ -175,6 +180,8 @@ class Database:
                 raise StoreError(msg)
             finishing = True
             raw.execute("COMMIT")
+            if self.follow and xid is not None:
+                self._mark(raw)
         except psycopg.Error as error:
             gone = interrupted(error) or raw.broken
             if gone and finishing and xid is not None and self._committed(xid):
@@ -182,6 +189,13 @@ class Database:
             raise told(error, self.where, gone=gone) from error
         finally:
             self._give_back(raw)
+
+    def _mark(self, raw: Raw) -> None:
+        """Remember how far a replica must have come to show what was written."""
+        row = raw.execute(
+            "SELECT pg_catalog.pg_current_wal_insert_lsn()::text"
+        ).fetchone()
+        self.written = row[0] if row else None
 
     def _ready(self, begin: str, tenant: str | None) -> tuple[Raw, str | None]:
         """Begin on a pooled connection, passing over those that have died."""

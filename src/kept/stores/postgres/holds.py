@@ -1,6 +1,7 @@
 """Names that one process at most has, as advisory locks of the server."""
 
 import threading
+from contextlib import suppress
 
 import psycopg
 
@@ -26,29 +27,29 @@ class AdvisoryHolds:
     def take(self, name: str) -> bool:
         """Take a name; false if it is taken already, here or elsewhere."""
         with self._lock:
-            connection = self._living()
             if name in self._held:
                 return False
             sql = "SELECT pg_catalog.pg_try_advisory_lock(?)"
-            (got,) = self._asked(connection, sql, name)
+            got = self._asked(self._living(), sql, name)
             if got:
                 self._held.add(name)
-            return bool(got)
+            return got
 
     def release(self, name: str) -> None:
-        """Let go of a name that was taken here."""
+        """Let go of a name that was taken here; a lost connection has done so."""
         with self._lock:
             if name in self._held and self._connection is not None:
                 self._held.discard(name)
                 sql = "SELECT pg_catalog.pg_advisory_unlock(?)"
-                self._asked(self._connection, sql, name)
+                with suppress(StoreError):
+                    self._asked(self._connection, sql, name)
 
     def close(self) -> None:
         """Let go of every name."""
         with self._lock:
             self._drop()
 
-    def _asked(self, connection: Connection, sql: str, name: str) -> tuple[bool]:
+    def _asked(self, connection: Connection, sql: str, name: str) -> bool:
         """Ask about a name; a broken connection has lost them all."""
         try:
             (answer,) = only(connection, sql, (lock_key(f"name {name}"),))
@@ -59,7 +60,7 @@ class AdvisoryHolds:
                 f"names was lost ({error}); another one is made at the next try"
             )
             raise StoreError(msg) from error
-        return (bool(answer),)
+        return bool(answer)
 
     def _living(self) -> Connection:
         if self._connection is None:

@@ -1,6 +1,7 @@
 """Sources of jobs in a table, so that any node can do the job."""
 
 from collections.abc import Callable
+from itertools import count
 from typing import BinaryIO
 
 from kept.stores.postgres.connection import Database
@@ -17,13 +18,14 @@ class TableSpool:
     def save(self, job_id: str, name: str, data: BinaryIO) -> None:
         """Write a source down, so that it outlives this process."""
         with self._database.writing() as connection:
-            part = 0
-            while block := data.read(BLOCK):
+            for part in count():
+                block = data.read(BLOCK)
                 connection.execute(
                     "INSERT INTO job_sources VALUES (?, ?, ?, ?)",
                     (job_id, name, part, block),
                 )
-                part += 1
+                if len(block) < BLOCK:
+                    break
 
     def read(self, job_id: str, name: str) -> bytes:
         """Return a source as it was handed in."""
@@ -34,6 +36,9 @@ class TableSpool:
                 " ORDER BY part",
                 (job_id, name),
             )
+        if not rows:
+            msg = f"source {name} of job {job_id} is not in the spool"
+            raise FileNotFoundError(msg)
         return b"".join(row[0] for row in rows)
 
     def drop(self, job_id: str) -> None:

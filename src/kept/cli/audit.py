@@ -1,0 +1,79 @@
+"""Auditing somebody else's retriever."""
+
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kept.auditing import Effort, audit
+from kept.auditing.page import as_html
+from kept.auditing.questions import questions_in
+from kept.auditing.target import loaded
+from kept.cli import options
+from kept.cli.output import complain, print_json, say
+from kept.errors import UnreadableSourceError
+
+PROBLEMS = 24
+
+
+def audit_retriever(
+    retriever: Annotated[
+        str, typer.Argument(help="module:function, or path/to/file.py:function.")
+    ],
+    queries: Annotated[
+        Path, typer.Option(help="File of questions, one a line, or JSON lines.")
+    ],
+    k: Annotated[
+        int, typer.Option("-k", "--top", min=1, help="How many to ask for.")
+    ] = 10,
+    runs: Annotated[
+        int, typer.Option(min=2, help="How often each question is asked.")
+    ] = 3,
+    threads: Annotated[
+        int, typer.Option(min=1, max=256, help="How many are asked at once.")
+    ] = 8,
+    limit: Annotated[
+        int, typer.Option(min=1, help="How many of the questions are asked.")
+    ] = 100,
+    html: Annotated[
+        Path | None, typer.Option(help="Write the report as a page here, too.")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Question somebody else's RETRIEVER, and report what it does to its users.
+
+    It is called with a question and how many are wanted, and returns a list of
+    texts, (document, score) pairs, mappings, or documents of LangChain, LlamaIndex
+    or Haystack. Ends with 24 if there are problems.
+
+    For example: kept audit-retriever shop.search:find --queries questions.txt
+    """
+    questions = questions_in(queries)[:limit]
+    with redirect_stdout(sys.stderr):
+        report = audit(
+            loaded(retriever),
+            questions,
+            k=k,
+            effort=Effort(runs=runs, threads=threads),
+            progress=complain if sys.stderr.isatty() else None,
+        )
+    if html is not None:
+        _write(html, as_html(report))
+    if as_json:
+        print_json(report.as_data())
+    else:
+        for line in report.lines():
+            say(line)
+    if report.problems:
+        raise typer.Exit(PROBLEMS)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UnreadableSourceError(
+            str(path), f"it cannot be written ({error.strerror})", "name another file"
+        ) from error

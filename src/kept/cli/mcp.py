@@ -1,0 +1,62 @@
+"""Serving other programs' models: kept mcp."""
+
+from typing import Annotated
+
+import typer
+
+from kept.cli import options
+from kept.cli.serve import Host, Port, tell
+from kept.errors import SettingsError
+
+
+def mcp(
+    store: options.Store = None,
+    tenant: options.Tenant = None,
+    preset: options.PresetName = None,
+    embedder: options.Embedder = None,
+    over_http: Annotated[
+        bool,
+        typer.Option("--http", help="Serve over HTTP, not over standard input."),
+    ] = False,
+    host: Host = None,
+    port: Port = None,
+    allow_ingest: Annotated[
+        bool,
+        typer.Option(
+            "--allow-ingest",
+            envvar="KEPT_MCP_ALLOW_INGEST",
+            help="Let clients take documents in.",
+        ),
+    ] = False,
+) -> None:
+    """Serve a knowledge base to clients of the Model Context Protocol.
+
+    Without --http the client starts this command and talks to it over standard
+    input and output. With it, every tenant of the store is served under /mcp to
+    whoever has one of its keys, as by kept serve. For example: kept mcp --store ./kb
+    """
+    settings = options.settings_of(
+        store=store, tenant=tenant, preset=preset, embedder=embedder
+    )
+    try:
+        from kept.mcp import serving  # noqa: PLC0415 -- brings the SDK
+    except ModuleNotFoundError as error:
+        if error.name is None or not error.name.startswith("mcp"):
+            raise
+        msg = (
+            "'kept mcp' needs the package 'mcp', which is not installed; "
+            'get it with: pip install "kept[mcp]"'
+        )
+        raise SettingsError(msg) from error
+    if not over_http:
+        if host is not None or port is not None:
+            msg = "--host and --port are for --http; give that too, or leave them out"
+            raise SettingsError(msg)
+        with options.opened(settings, make=allow_ingest) as base:
+            serving.serve_stdio(base, allow_ingest=allow_ingest)
+        return
+    from kept.http.settings import service_settings  # noqa: PLC0415 -- as above
+
+    given = {"host": host, "port": port}
+    limits = service_settings(**{n: v for n, v in given.items() if v is not None})
+    serving.serve_http(settings, limits, tell, allow_ingest=allow_ingest)

@@ -1,0 +1,12 @@
+// A candidate that the address names is opened, and named in the form when asked about.
+
+function openNamed() {
+  const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (named instanceof HTMLDetailsElement) {
+    named.open = true;
+    named.querySelector("summary").focus();
+  }
+}
+
+addEventListener("hashchange", openNamed);
+openNamed();

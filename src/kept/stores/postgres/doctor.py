@@ -1,0 +1,206 @@
+"""The doctor on PostgreSQL: holds every count and every derived row against the truth.
+
+The server looks after its own indexes, and foreign keys see to it that nothing hangs
+in the air, so what is examined is what we derive: postings, statistics, the marks of
+live vectors, and what filters look at.
+"""
+
+import json
+from collections.abc import Iterator
+
+from kept.stores.meta import meta_of
+from kept.stores.operations import Finding
+from kept.stores.postgres.books import change_postings, note_facts
+from kept.stores.postgres.connection import Database
+from kept.stores.postgres.facts import facts_of
+from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.scope import each_tenant
+from kept.stores.reanalysis import analysed_again, mark_analysed, outdated
+from kept.stores.sql import every, only
+from kept.stores.statistics import differences, recount
+from kept.stores.terms import postings_of
+
+BATCH = 500
+
+
+def examine(database: Database, vector: str, *, repair: bool) -> list[Finding]:
+    """Return everything that does not fit, put right if *repair*."""
+    findings: list[Finding] = []
+    with database.reading() as connection:
+        analysis = outdated(connection)
+    if analysis is not None:
+        findings.append(_analysis(database, analysis, repair=repair))
+    with database.reading() as connection:
+        tenants = [name for _, name in each_tenant(connection)]
+    for name in tenants:
+        findings += _of_tenant(database, vector, name, repair=repair)
+    return findings
+
+
+def rebuild(database: Database) -> int:
+    """Write everything that is derived anew; return of how many tenants."""
+    with database.reading() as connection:
+        tenants = [name for _, name in each_tenant(connection)]
+    for name in tenants:
+        _rebuilt(database, name)
+    return len(tenants)
+
+
+def _analysis(database: Database, analysis: str, *, repair: bool) -> Finding:
+    """Make the words anew that another version of the analysis made."""
+    if repair:
+        with database.writing() as connection:
+            connection.execute("LOCK TABLE states IN EXCLUSIVE MODE")
+            for no, _ in each_tenant(connection):
+                analysed_again(connection)
+                _derive(connection, no)
+            mark_analysed(connection)
+    return Finding(
+        what="words",
+        where=database.where,
+        detail=f"they were made by analysis {analysis}",
+        repaired=repair,
+    )
+
+
+def _of_tenant(
+    database: Database, vector: str, name: str, *, repair: bool
+) -> Iterator[Finding]:
+    with database.reading(name) as connection:
+        (no,) = only(connection, "SELECT kept.current_tenant()")
+        lost = list(_lost(connection, vector))
+        derived = [
+            ("statistics", f"{what} differ from the chunks")
+            for what in differences(connection, no)
+        ]
+        derived += _underived(connection)
+    for what, detail in lost:
+        yield Finding(what=what, where=name, detail=detail)
+    if derived and repair:
+        _rebuilt(database, name)
+    for what, detail in derived:
+        yield Finding(what=what, where=name, detail=detail, repaired=repair)
+
+
+def _lost(connection: Connection, vector: str) -> Iterator[tuple[str, str]]:
+    """Yield what lacks something that cannot be derived."""
+    meta = meta_of(connection)
+    epoch, dimension = int(meta.get("epoch", 0)), int(meta.get("dimension", 0))
+    for what, sql, values in (
+        (
+            "chunks without a vector",
+            (
+                "SELECT count(*) FROM chunks c WHERE NOT EXISTS"
+                " (SELECT 1 FROM vectors v WHERE v.no = c.no AND v.epoch = ?)"
+            ),
+            (epoch,),
+        ),
+        (
+            "documents with a wrong number of chunks",
+            (
+                "SELECT count(*) FROM documents d WHERE chunk_count <>"
+                " (SELECT count(*) FROM chunks c WHERE c.document_no = d.no)"
+            ),
+            (),
+        ),
+        (
+            "vectors of another length",
+            (
+                "SELECT count(*) FROM vectors WHERE epoch = ?"  # noqa: S608 -- quoted
+                f" AND {vector}.vector_dims(embedding) <> ?"
+            ),
+            (epoch, dimension),
+        ),
+    ):
+        (count,) = only(connection, sql, values)
+        if count:
+            advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
+            yield what, f"{count} rows{advice}"
+
+
+def _underived(connection: Connection) -> list[tuple[str, str]]:
+    """Return what is derived from the rows and does not follow from them."""
+    (marks,) = only(
+        connection,
+        "SELECT count(*) FROM vectors v JOIN chunks c ON c.no = v.no"
+        " JOIN documents d ON d.no = c.document_no WHERE v.live <> d.live",
+    )
+    found = [("vectors", f"{marks} are live or not unlike their document")]
+    checks = (
+        ("keyword index", _postings(connection), _stored_postings(connection)),
+        ("filters", _facts(connection), _stored_facts(connection)),
+    )
+    found += [
+        (what, f"{len(derived ^ stored)} rows differ from the documents")
+        for what, derived, stored in checks
+        if derived != stored
+    ]
+    return found if marks else found[1:]
+
+
+def _live_chunks(connection: Connection) -> Iterator[list[tuple[int, bytes, int]]]:
+    after = -1
+    while rows := every(
+        connection,
+        "SELECT c.no, c.terms, c.length FROM chunks c JOIN documents d"
+        " ON d.no = c.document_no WHERE d.live AND c.no > ? ORDER BY c.no LIMIT ?",
+        (after, BATCH),
+    ):
+        after = rows[-1][0]
+        yield [(no, terms, length) for no, terms, length in rows]
+
+
+def _postings(connection: Connection) -> set[tuple[int, int, int, int]]:
+    found: set[tuple[int, int, int, int]] = set()
+    for rows in _live_chunks(connection):
+        terms, places, counts = postings_of([row[1] for row in rows])
+        found.update(
+            (term, rows[place][0], count, rows[place][2])
+            for term, place, count in zip(
+                terms.tolist(), places.tolist(), counts.tolist(), strict=True
+            )
+        )
+    return found
+
+
+def _stored_postings(connection: Connection) -> set[tuple[int, int, int, int]]:
+    rows = every(connection, "SELECT key, no, count, length FROM postings")
+    return {(key, no, count, length) for key, no, count, length in rows}
+
+
+def _facts(connection: Connection) -> set[tuple[object, ...]]:
+    return {
+        (no, fact.key, fact.atom, fact.shown)
+        for no, metadata in every(connection, "SELECT no, metadata FROM documents")
+        for fact in facts_of(json.loads(metadata))
+    }
+
+
+def _stored_facts(connection: Connection) -> set[tuple[object, ...]]:
+    sql = "SELECT document_no, key, atom, shown FROM facts"
+    return {tuple(row) for row in every(connection, sql)}
+
+
+def _rebuilt(database: Database, name: str) -> None:
+    with database.writing(name) as connection:
+        (no,) = only(connection, "SELECT tenant_no FROM states FOR NO KEY UPDATE")
+        _derive(connection, no)
+
+
+def _derive(connection: Connection, tenant: int) -> None:
+    """Write everything of a tenant anew that follows from its documents."""
+    connection.execute("DELETE FROM postings WHERE tenant_no = ?", (tenant,))
+    for rows in _live_chunks(connection):
+        change_postings(connection, tenant, rows, live=True)
+    connection.execute("DELETE FROM facts WHERE tenant_no = ?", (tenant,))
+    for no, metadata in every(connection, "SELECT no, metadata FROM documents"):
+        note_facts(connection, tenant, no, json.loads(metadata))
+    connection.execute(
+        "UPDATE vectors v SET live = d.live FROM chunks c JOIN documents d"
+        " ON d.no = c.document_no WHERE c.no = v.no AND v.live <> d.live"
+    )
+    again = recount(connection, tenant)
+    connection.execute(
+        "UPDATE states SET chunks = ?, terms = ?, state = ? WHERE tenant_no = ?",
+        (again.chunks, again.length, again.state, tenant),
+    )

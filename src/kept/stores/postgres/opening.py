@@ -1,0 +1,55 @@
+"""Opening a PostgreSQL store from the settings."""
+
+from typing import Protocol
+
+from pydantic import SecretStr
+
+from kept.stores.postgres.connection import Database, Options
+from kept.stores.postgres.store import PostgresStore
+from kept.stores.sql import only
+
+
+class StoreSettings(Protocol):
+    """The settings that a store is opened by."""
+
+    @property
+    def store(self) -> str:
+        """The address."""
+        ...
+
+    @property
+    def store_connections(self) -> int:
+        """How many connections there are at most."""
+        ...
+
+    @property
+    def store_replica(self) -> SecretStr | None:
+        """The addresses of replicas, separated by spaces."""
+        ...
+
+
+def open_store(settings: StoreSettings, *, writable: bool) -> PostgresStore:
+    """Return the store that the settings name."""
+    replica = settings.store_replica
+    return PostgresStore(
+        settings.store,
+        writable=writable,
+        options=options_of(settings),
+        replicas=replica.get_secret_value().split() if replica else (),
+    )
+
+
+def options_of(settings: StoreSettings) -> Options:
+    """Return how connections are made and kept."""
+    return Options(connections=settings.store_connections)
+
+
+def exists(settings: StoreSettings) -> bool:
+    """Tell whether there is a knowledge base in the database."""
+    database = Database(settings.store, options_of(settings))
+    with database.connect() as connection:
+        (there,) = only(
+            connection,
+            "SELECT pg_catalog.to_regclass('kept.migrations') IS NOT NULL",
+        )
+    return bool(there)

@@ -1,0 +1,93 @@
+"""Replicas: searches are answered by servers that follow the primary.
+
+A replica is asked only if it has replayed everything that this node has written, so
+that whoever hands a document in finds it. One that cannot be reached is left alone
+for a while. Where no replica will do, the primary answers.
+"""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from itertools import count
+
+from kept.errors import StoreError
+from kept.logs import Logger
+from kept.stores.postgres.connection import Database
+from kept.stores.postgres.portable import Connection
+from kept.stores.sql import only
+
+LEFT_ALONE_SECONDS = 30.0
+CONNECT_SECONDS = 3
+
+logger = Logger(__name__)
+
+
+class Replicas:
+    """A primary and those that follow it, in turn."""
+
+    def __init__(self, primary: Database, addresses: Sequence[str]) -> None:
+        self._primary = primary
+        options = replace(
+            primary.options,
+            connect_timeout_seconds=CONNECT_SECONDS,
+            patience_seconds=0.0,
+        )
+        self.databases = [Database(a, options, writable=False) for a in addresses]
+        self._turn = count()
+        self._lock = threading.Lock()
+        self._away: dict[Database, float] = {}
+        primary.follow = bool(addresses)
+
+    def close(self) -> None:
+        """Close every connection to a replica."""
+        for database in self.databases:
+            database.close()
+
+    @contextmanager
+    def reading(self, tenant: str) -> Iterator[Connection]:
+        """Hold a snapshot of what *tenant* may see, wherever that is to be had."""
+        for database in self._in_turn():
+            with ExitStack() as stack:
+                try:
+                    if not self._caught_up(database):
+                        continue
+                    connection = stack.enter_context(database.reading(tenant))
+                except StoreError as error:
+                    self._leave_alone(database, error)
+                    continue
+                yield connection
+                return
+        with self._primary.reading(tenant) as connection:
+            yield connection
+
+    def _in_turn(self) -> list[Database]:
+        """Return the replicas that may be asked, another one first each time."""
+        now = time.monotonic()
+        with self._lock:
+            there = [d for d in self.databases if self._away.get(d, 0.0) <= now]
+            start = next(self._turn) % len(there) if there else 0
+        return there[start:] + there[:start]
+
+    def _caught_up(self, database: Database) -> bool:
+        """Tell whether a replica has all that was written from here.
+
+        One that was promoted replays nothing any more and is a primary itself.
+        """
+        written = self._primary.written
+        if written is None:
+            return True
+        with database.reading() as connection:
+            (replayed,) = only(
+                connection,
+                "SELECT COALESCE(pg_catalog.pg_last_wal_replay_lsn()"
+                " OPERATOR(pg_catalog.>=) ?::pg_catalog.pg_lsn, TRUE)",
+                (written,),
+            )
+        return bool(replayed)
+
+    def _leave_alone(self, database: Database, error: StoreError) -> None:
+        logger.warning("replica_left_alone", where=database.where, why=str(error))
+        with self._lock:
+            self._away[database] = time.monotonic() + LEFT_ALONE_SECONDS

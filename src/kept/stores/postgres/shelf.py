@@ -1,0 +1,99 @@
+"""A shelf on PostgreSQL: one tenant's knowledge in one snapshot."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.filters import Filters
+from kept.signals import Floats
+from kept.stores.index_ports import Keys
+from kept.stores.postgres.filtering import allowed_chunks
+from kept.stores.postgres.nearest import Nearest
+from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.values import numbers
+from kept.stores.postgres.words import Words
+from kept.stores.shelf import Shelf
+from kept.stores.sql import Connection as AnyConnection
+from kept.stores.sql import every
+from kept.text.tokens import term_key
+
+
+class NoLock:
+    """A snapshot does not change under its readers."""
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Share nothing."""
+        yield
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotIndexes:
+    """What makes a tenant's chunks findable, as one snapshot shows it."""
+
+    dense: Nearest
+    keyword: Words
+    lock: NoLock
+
+    @classmethod
+    def on(cls, dense: Nearest) -> "SnapshotIndexes":
+        """Return both indexes of the tenant whose vectors are given."""
+        return cls(dense, Words(dense.connection, dense.of.tenant), NoLock())
+
+    def hold(self, seq: int) -> bool:
+        """Tell whether a reader of the state *seq* can search here: always."""
+        return True
+
+    def catch_up(
+        self, connection: AnyConnection, seq: int, *, keyword: bool = True
+    ) -> None:
+        """Do nothing: rows and indexes change in one transaction."""
+
+    def rebuild(self) -> None:
+        """Do nothing: there is nothing beside the truth."""
+
+    def indexed(self, keys: Keys) -> NDArray[np.float32]:
+        """Return the vectors themselves."""
+        return self.dense.vectors(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresShelf(Shelf):
+    """One tenant's chunks, their statistics and their indexes in one snapshot."""
+
+    @property
+    def own(self) -> Connection:
+        """The connection, as one to PostgreSQL."""
+        if not isinstance(self.connection, Connection):
+            msg = "a shelf on PostgreSQL needs a connection to it"
+            raise TypeError(msg)
+        return self.connection
+
+    def holding(self, words: Iterable[str]) -> Mapping[str, int]:
+        """Return how many chunks hold each of *words*."""
+        keys = {term_key(word): word for word in words}
+        rows = every(
+            self.connection,
+            "SELECT key, df FROM kept.terms WHERE tenant_no = ? AND key = ANY(?)",
+            (self.tenant, numbers(list(keys))),
+        )
+        return dict.fromkeys(keys.values(), 0) | {keys[key]: df for key, df in rows}
+
+    def allowed(self, filters: Filters) -> Keys | None:
+        """Return the chunks that *filters* let through; None means all."""
+        return allowed_chunks(self.own, self.tenant, filters)
+
+    def _terms_of(self, keys: Keys) -> tuple[Floats, list[bytes]]:
+        rows = every(
+            self.connection,
+            "SELECT no, length, terms FROM kept.chunks"
+            " WHERE tenant_no = ? AND no = ANY(?)",
+            (self.tenant, numbers(keys)),
+        )
+        found = {row[0]: row for row in rows}
+        ordered = [found[key] for key in keys.tolist()]
+        lengths = np.array([row[1] for row in ordered], dtype=np.float64)
+        return lengths, [row[2] for row in ordered]

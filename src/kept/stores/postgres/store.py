@@ -1,0 +1,236 @@
+"""The PostgreSQL store: many nodes, one database."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kept.errors import EmbedderMismatchError, StoreError
+from kept.logs import Logger
+from kept.stores import catalogue
+from kept.stores.intake import Intake
+from kept.stores.meta import embedder_in, fingerprint, meta_of
+from kept.stores.operations import Finding
+from kept.stores.postgres.books import PostgresBooks
+from kept.stores.postgres.connection import Database, Options
+from kept.stores.postgres.doctor import examine, rebuild
+from kept.stores.postgres.graphs import Growth, stands
+from kept.stores.postgres.holds import AdvisoryHolds
+from kept.stores.postgres.intake import PostgresIntake
+from kept.stores.postgres.migrations import migrate, vector_schema
+from kept.stores.postgres.nearest import Nearest, Vectors
+from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.reembedding import PostgresReembedding, sweep
+from kept.stores.postgres.replicas import Replicas
+from kept.stores.postgres.shelf import PostgresShelf, SnapshotIndexes
+from kept.stores.postgres.spooling import TableSpool
+from kept.stores.sql import Connection as AnyConnection
+from kept.stores.sql import first, only
+from kept.stores.writing import as_json, as_state
+from kept.text.tokens import analysis_id
+
+SCANNED_WHOLE = 20_000
+
+logger = Logger(__name__)
+
+
+class PostgresStore:
+    """Documents, chunks, vectors and their history in one PostgreSQL database."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        writable: bool = True,
+        options: Options | None = None,
+        replicas: Sequence[str] = (),
+        scanned_whole: int = SCANNED_WHOLE,
+    ) -> None:
+        self.database = Database(dsn, options, writable=writable)
+        with self.database.connect() as connection:
+            migrate(connection, self.database.where, writable=writable)
+            self._vector = vector_schema(connection)
+            self._warn_of_bypass(connection)
+        self.replicas = Replicas(self.database, replicas)
+        self.growth = Growth(self.database, self._vector, scanned_whole)
+
+    @property
+    def writable(self) -> bool:
+        """Whether anything may be changed here."""
+        return self.database.writable
+
+    @property
+    def where(self) -> str:
+        """The server and its database."""
+        return self.database.where
+
+    def close(self) -> None:
+        """Let go of every connection."""
+        self.replicas.close()
+        self.database.close()
+
+    # -- looking after it
+
+    document = catalogue.document
+    chunks = catalogue.chunks
+    documents = catalogue.documents
+    fate = catalogue.fate
+    ledger = catalogue.ledger
+    aliases = catalogue.aliases
+    alias = catalogue.alias
+    overrides = catalogue.overrides
+    source = catalogue.source
+    sources = catalogue.sources
+    similarities = catalogue.similarities
+    tenants = catalogue.tenants
+
+    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
+        """Give a tenant settings of its own, in place of those it had."""
+
+        def change() -> None:
+            with self.database.writing(tenant) as connection:
+                no = PostgresBooks(self._vector).tenant_no(connection, tenant)
+                connection.execute(
+                    "UPDATE kept.states SET overrides = ? WHERE tenant_no = ?",
+                    (as_json(overrides), no),
+                )
+
+        self.database.again(change)
+
+    def reachable(self) -> bool:
+        """Tell whether the server answers."""
+        try:
+            self.embedder()
+        except StoreError:
+            return False
+        return True
+
+    def holds(self) -> AdvisoryHolds:
+        """Return names that one process at most has."""
+        return AdvisoryHolds(self.database)
+
+    def spool(self) -> TableSpool:
+        """Return where sources wait until they are stored."""
+        return TableSpool(self.database)
+
+    def reembedding(self, embedder_id: str, dimension: int) -> PostgresReembedding:
+        """Return the way from this store's embedder to another."""
+        return PostgresReembedding(self.database, self._vector, embedder_id, dimension)
+
+    def sweep(self) -> None:
+        """Remove the vectors of embedders that the store no longer has."""
+        sweep(self.database)
+
+    def examine(self, *, repair: bool) -> list[Finding]:
+        """Return everything that does not fit, put right if *repair*."""
+        return examine(self.database, self._vector, repair=repair)
+
+    def rebuild(self) -> int:
+        """Build everything that is derived anew; return of how many tenants."""
+        return rebuild(self.database)
+
+    # -- the embedder whose vectors are here
+
+    def embedder(self) -> tuple[str, int] | None:
+        """Return the id and dimension of the embedder, if there are vectors yet."""
+        with self.database.reading() as connection:
+            return embedder_in(connection)
+
+    def claim(self, embedder_id: str, dimension: int) -> None:
+        """Make this the store's embedder, or refuse if it has another one."""
+        found = self.embedder()
+        if found is None:
+            found = self.database.again(lambda: self._claimed(embedder_id, dimension))
+        if found[0] != embedder_id:
+            raise EmbedderMismatchError(found[0], embedder_id)
+        if found[1] != dimension:
+            stored, given = (
+                f"{embedder_id}, {n} numbers" for n in (found[1], dimension)
+            )
+            raise EmbedderMismatchError(stored, given)
+
+    def _claimed(self, embedder_id: str, dimension: int) -> tuple[str, int]:
+        """Name the embedder, unless another node was quicker."""
+        with self.database.writing() as connection:
+            self.database.alone(connection, "embedder")
+            found = embedder_in(connection)
+            if found is not None:
+                return found
+            connection.executemany(
+                "INSERT INTO kept.meta (key, value) VALUES (?, ?)",
+                [
+                    ("embedder", embedder_id),
+                    ("dimension", str(dimension)),
+                    ("epoch", "1"),
+                    ("analysis", analysis_id()),
+                ],
+            )
+            return embedder_id, dimension
+
+    @contextmanager
+    def shelf(self, tenant: str) -> Iterator[PostgresShelf]:
+        """Hold one tenant's knowledge at one state while a query is answered."""
+        with self.replicas.reading(tenant) as connection:
+            no, chunks, terms, state = first(
+                connection,
+                "SELECT tenant_no, chunks, terms, state FROM kept.states"
+                " WHERE tenant_no = kept.current_tenant()",
+            ) or (0, 0, 0, as_state(0))
+            meta = meta_of(connection)
+            embedder = (
+                (meta["embedder"], int(meta["dimension"]))
+                if "embedder" in meta
+                else None
+            )
+            yield PostgresShelf(
+                connection=connection,
+                indexes=self._indexes(connection, meta, no, chunks),
+                tenant=no,
+                state=fingerprint(state, embedder),
+                embedder=embedder,
+                chunks=chunks,
+                total_length=terms,
+                documents={},
+            )
+
+    def intake(self, tenant: str) -> Intake:
+        """Return the writing side for one tenant."""
+        books = PostgresBooks(self._vector)
+        return PostgresIntake(self.database, self.indexes, tenant, books, self.growth)
+
+    def indexes(self, connection: AnyConnection, tenant: int) -> SnapshotIndexes:
+        """Return what makes a tenant's chunks findable in a snapshot."""
+        if not isinstance(connection, Connection):
+            msg = "the indexes of PostgreSQL need a connection to it"
+            raise TypeError(msg)
+        (chunks,) = first(
+            connection, "SELECT chunks FROM kept.states WHERE tenant_no = ?", (tenant,)
+        ) or (0,)
+        return self._indexes(connection, meta_of(connection), tenant, chunks)
+
+    def _indexes(
+        self, connection: Connection, meta: Mapping[str, str], tenant: int, chunks: int
+    ) -> SnapshotIndexes:
+        epoch = int(meta.get("epoch", 0))
+        outgrown = self.growth.outgrown(chunks)
+        of = Vectors(
+            tenant=tenant,
+            epoch=epoch,
+            dimension=int(meta.get("dimension", 1)),
+            graph=outgrown and bool(stands(connection, epoch, tenant)),
+            schema=self._vector,
+        )
+        return SnapshotIndexes.on(Nearest(connection, of))
+
+    def _warn_of_bypass(self, connection: Connection) -> None:
+        """Say so if row-level security does not hold for the role that we are."""
+        (bypassed,) = only(
+            connection,
+            "SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles"
+            " WHERE rolname = CURRENT_USER",
+        )
+        if bypassed:
+            logger.warning(
+                "row_level_security_bypassed",
+                where=self.where,
+                advice="connect as a role that is no superuser and has no BYPASSRLS",
+            )

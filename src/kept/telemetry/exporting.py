@@ -1,0 +1,119 @@
+"""Exporting: spans and metrics to a collector, by OTLP over HTTP.
+
+Where it is, and what it is to be told, say the standard ``OTEL_`` variables.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import (
+    MetricExportResult,
+    MetricsData,
+    PeriodicExportingMetricReader,
+)
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
+
+from kept import __version__
+from kept.logs import Logger
+from kept.telemetry.watch import Telemetry
+
+LAST_SECONDS = 2.0
+MOST_ATTRIBUTES = 512
+
+logger = Logger(__name__)
+
+
+class Outage:
+    """Warns when a collector cannot be reached: once, until it can be again."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._down = False
+
+    def note(self, *, delivered: bool) -> None:
+        """Take note of how an export went."""
+        with self._lock:
+            begins, self._down = not delivered and not self._down, not delivered
+        if begins:
+            logger.warning(
+                "telemetry_lost",
+                why="the collector of OTEL_EXPORTER_OTLP_ENDPOINT cannot be reached",
+                so="spans and metrics are dropped until it can; all else goes on",
+            )
+
+
+class _Spans(OTLPSpanExporter):
+    def __init__(self, outage: Outage) -> None:
+        super().__init__()
+        self._outage = outage
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = super().export(spans)
+        self._outage.note(delivered=result is SpanExportResult.SUCCESS)
+        return result
+
+
+class _Metrics(OTLPMetricExporter):
+    def __init__(self, outage: Outage) -> None:
+        super().__init__()
+        self._outage = outage
+
+    def export(
+        self,
+        metrics_data: MetricsData,
+        timeout_millis: float | None = 10_000,
+        **more: Any,  # noqa: ANN401 -- as the SDK has it
+    ) -> MetricExportResult:
+        result = super().export(metrics_data, timeout_millis, **more)
+        self._outage.note(delivered=result is MetricExportResult.SUCCESS)
+        return result
+
+
+def otlp(*, content: bool) -> Telemetry:
+    """Return a watch that sends what it sees to a collector.
+
+    The queue is bounded, sending happens beside the work, and the end waits for
+    two seconds at most, whatever the collector does.
+    """
+    # The exporters tell of every failed attempt; the outage says it once.
+    logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+    outage = Outage()
+    spans, metrics = _Spans(outage), _Metrics(outage)
+    resource = Resource.create({"service.name": "kept", "service.version": __version__})
+    tracing = TracerProvider(
+        resource=resource,
+        shutdown_on_exit=False,
+        span_limits=SpanLimits(max_span_attributes=MOST_ATTRIBUTES),
+    )
+    tracing.add_span_processor(BatchSpanProcessor(spans))
+    metering = MeterProvider(
+        [PeriodicExportingMetricReader(metrics)],
+        resource=resource,
+        shutdown_on_exit=False,
+    )
+
+    def close() -> None:
+        _together(LAST_SECONDS, tracing.force_flush, metering.force_flush)
+        spans.shutdown()  # type: ignore[no-untyped-call]  # the SDK has no type
+        metrics.shutdown()
+        _together(LAST_SECONDS, tracing.shutdown, metering.shutdown)
+
+    return Telemetry.of(tracing, metering, content=content, done=close)
+
+
+def _together(seconds: float, *works: Callable[[], object]) -> None:
+    """Do *works* at once, and wait for them no longer than that."""
+    threads = [threading.Thread(target=work, daemon=True) for work in works]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))

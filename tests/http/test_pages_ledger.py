@@ -1,0 +1,180 @@
+"""The pages of the ledger: what became of each text, differences, and undo."""
+
+from browsing import visitor
+from house import House
+
+from kept.http.pages.comparing import compared
+
+TEXT = (
+    "Employees have 28 days of paid leave a year. Unused days may be carried over "
+    "until the end of March. Leave is requested in the portal two weeks ahead.\n"
+    "Who falls ill during leave gets those days back, with a certificate."
+)
+
+
+def test_the_ledger_tells_rule_and_similarity(house: House) -> None:
+    """A reused text names its rule, its similarity and the document it became."""
+    house.add(TEXT, title="Leave", source_uri="one")
+    near = house.add(f"{TEXT} Truly.", source_uri="two")
+    house.add(TEXT, source_uri="three")
+
+    page = visitor(house, "reader").get("/ledger").text
+
+    assert near["rule"] == "prefix"
+    assert "same opening" in page
+    assert f"{near['similarity']:.3f}" in page
+    assert "exact copy" in page
+    assert page.count(">reused</span>") == 2
+    assert f'href="/ledger/aliases/{near["alias_id"]}"' in page
+
+
+def test_the_ledger_is_narrowed_by_status(house: House) -> None:
+    """Only lines of one kind, or a page that says there are none."""
+    house.add(TEXT, title="Leave", source_uri="one")
+    house.add(TEXT, source_uri="two")
+    browser = visitor(house)
+
+    reused = browser.get("/ledger?status=reused").text
+
+    assert ">created</span>" not in reused
+    assert ">reused</span>" in reused
+    assert "No line says" in browser.get("/ledger?status=failed").text
+    assert ">created</span>" in browser.get("/ledger?status=<x>").text
+
+
+def test_a_narrowed_ledger_goes_on_page_by_page(house: House) -> None:
+    """Each line is on exactly one page, also behind a filter."""
+    for number in range(52):
+        house.add(
+            f"Paragraph {number}: {'xyz' * (number + 1)}.", source_uri=f"n{number}"
+        )
+        house.add(
+            f"Paragraph {number}: {'xyz' * (number + 1)}.", source_uri=f"m{number}"
+        )
+    browser = visitor(house)
+
+    first = browser.get("/ledger?status=created").text
+    onwards = first.split('rel="next"')[0].rsplit('href="', 1)[1].split('"')[0]
+    second = browser.get(onwards.replace("&amp;", "&")).text
+
+    assert first.count(">created</span>") == 50
+    assert second.count(">created</span>") == 2
+    assert ">reused</span>" not in first + second
+
+
+def test_an_empty_ledger_says_so(house: House) -> None:
+    """Before the first document there is a sentence instead of an empty table."""
+    assert "The ledger is empty" in visitor(house).get("/ledger").text
+
+
+def test_a_reused_text_stands_beside_its_document(house: House) -> None:
+    """What differs is marked on both sides, what is the same is not."""
+    house.add(TEXT, title="Leave", source_uri="one")
+    near = house.add(f"{TEXT} Truly <so>.", title="Copy", source_uri="two")
+
+    page = visitor(house, "reader").get(f"/ledger/aliases/{near['alias_id']}").text
+
+    assert "<mark> Truly &lt;so&gt;.</mark>" in page
+    assert "The document that is kept" in page
+    assert "needed)" in page
+    assert "Undo" not in page
+
+
+def test_undo_sets_a_text_apart(house: House) -> None:
+    """After undo the text is a document, and the ledger knows that it was reused."""
+    house.add(TEXT, title="Leave", source_uri="one")
+    near = house.add(f"{TEXT} Truly.", title="Copy", source_uri="two")
+    path = f"/ledger/aliases/{near['alias_id']}"
+    browser = visitor(house, "writer")
+
+    sent = browser.send(browser.get(path), f"{path}/undo", {})
+
+    page = browser.get(sent.headers["location"]).text
+    assert "a document of its own now" in page
+    assert "undone" in page
+    assert browser.get(path).status_code == 404
+    assert "Copy" in browser.get("/documents").text
+    assert house.audit(action="alias.undo")
+
+
+def test_undo_of_an_exact_copy_forgets_it(house: House) -> None:
+    """An exact copy cannot be a document of its own, and the page says what it did."""
+    house.add(TEXT, title="Leave", source_uri="one")
+    same = house.add(TEXT, source_uri="two")
+    path = f"/ledger/aliases/{same['alias_id']}"
+    browser = visitor(house, "writer")
+
+    sent = browser.send(browser.get(path), f"{path}/undo", {})
+
+    assert "exact copy is forgotten" in browser.get(sent.headers["location"]).text
+
+
+def test_a_near_miss_is_told(house: House) -> None:
+    """A text that was nearly reused says of which document, and why it was not."""
+    house.add(TEXT, title="Leave of 28", source_uri="one")
+    other = house.add(TEXT.replace("28", "30"), source_uri="two")
+
+    page = visitor(house).get("/ledger").text
+
+    assert other["evidence"]["near_misses"]
+    assert "1 near miss" in page
+    assert "but other numbers: " in page
+
+
+def test_lines_are_put_beside_each_other() -> None:
+    """Lines that stayed stand beside themselves; gains and losses have no partner."""
+    told = compared("a\nb\nc", "a\nc\nd")
+
+    rows = [row for block in told.blocks for row in block.rows]
+    numbers = [
+        (row.left.number if row.left else 0, row.right.number if row.right else 0)
+        for row in rows
+    ]
+    assert numbers == [(1, 1), (2, 0), (3, 2), (0, 3)]
+    assert [row.same for row in rows] == [True, False, True, False]
+
+
+def test_words_that_differ_are_marked_within_a_line() -> None:
+    """Changes with hardly a word between them are one, so that they can be read."""
+    told = compared("paid out at the end of the year.", "paid out when the year ends.")
+
+    [row] = told.blocks[0].rows
+    assert row.left is not None
+    assert row.right is not None
+    assert row.left.pieces == (
+        ("paid out ", False),
+        ("at the end of the year", True),
+        (".", False),
+    )
+    assert row.right.pieces == (
+        ("paid out ", False),
+        ("when the year ends", True),
+        (".", False),
+    )
+
+
+def test_what_is_far_from_a_change_is_folded() -> None:
+    """Two lines around a change stay; texts that are the same are not folded."""
+    before = [f"line {number}" for number in range(20)]
+    after = [*before[:10], "other", *before[11:]]
+
+    told = compared("\n".join(before), "\n".join(after))
+
+    assert [(len(block.rows), block.folded) for block in told.blocks] == [
+        (8, True),
+        (5, False),
+        (7, True),
+    ]
+    same = compared("\n".join(before), "\n".join(before))
+    assert same.same
+    assert not any(block.folded for block in same.blocks)
+
+
+def test_long_texts_are_compared_at_their_beginnings() -> None:
+    """However long two texts are, comparing them stays affordable and is honest."""
+    long = "\n".join(f"line {number}" for number in range(5_000))
+
+    assert compared(long, "x").cut
+    assert compared("y" * 100_000, "x").cut
+    assert not compared("y", "x").cut
+    assert compared("w " * 5_000, "v " * 5_000).blocks

@@ -1,0 +1,128 @@
+"""``kept mcp --http``: the SDK's client with a key, and those without."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+from speaking import over_http, text_of
+
+from commands import kept
+from served import HASH, Served, serving
+
+QUESTION = "When does the Leeds office open?"
+LEEDS = "The Leeds office opens at eight."
+PING = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+ACCEPT = {"accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Return a server of one note, which takes more in."""
+    folder = tmp_path_factory.mktemp("served")
+    (folder / "leeds.txt").write_text(LEEDS)
+    store = folder / "kb"
+    assert kept("ingest", folder / "leeds.txt", "--store", store, *HASH).code == 0
+    with serving(store, "--http", "--allow-ingest", command="mcp") as server:
+        yield server
+
+
+def bearer(key: str | None) -> dict[str, str]:
+    """Return the header of a key."""
+    return {"authorization": f"Bearer {key}"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_with_a_key_is_served(served: Served, mode: str) -> None:
+    """Tools and resources are those of the other transport."""
+
+    async def talk(client: Client) -> tuple[Any, ...]:
+        return (
+            await client.call_tool("search", {"question": QUESTION}),
+            await client.list_resources(),
+            await client.call_tool("search", {"question": "x" * 3000}),
+        )
+
+    found, listed, long = over_http(served.url, talk, mode=mode, **bearer(served.key))
+
+    assert found.structured_content["selected"][0]["text"] == LEEDS
+    assert LEEDS in text_of(found)
+    assert len(listed.resources) >= 1
+    assert long.is_error
+    assert "at most 2000 are taken; ask something shorter" in text_of(long)
+
+
+def test_a_key_reaches_the_tenant_that_it_names(served: Served) -> None:
+    """What one tenant takes in, another does not find."""
+    foreign = "The Leeds office of the other tenant opens at nine."
+
+    async def tell(client: Client) -> tuple[Any, ...]:
+        return (await client.call_tool("ingest", {"text": foreign}),)
+
+    async def ask(client: Client) -> tuple[Any, ...]:
+        return (await client.call_tool("search", {"question": QUESTION}),)
+
+    headers = bearer(served.key)
+    [taken] = over_http(served.url, tell, **headers, kept_tenant="other")
+    [theirs] = over_http(served.url, ask, **headers, kept_tenant="other")
+    [ours] = over_http(served.url, ask, **headers)
+
+    assert taken.structured_content["receipts"][0]["status"] == "created"
+    assert theirs.structured_content["selected"][0]["text"] == foreign
+    assert [one["text"] for one in ours.structured_content["selected"]] == [LEEDS]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer kept_wrong_key"}, 401),
+        ({"host": "evil.example"}, 421),
+        ({"origin": "http://evil.example"}, 403),
+    ],
+)
+def test_strangers_are_turned_away(
+    served: Served, headers: dict[str, str], status: int
+) -> None:
+    """No key, a wrong key, a name that was bound to us elsewhere, a foreign page."""
+    known = {} if status == 401 else bearer(served.key)
+
+    answer = httpx.post(served.url, json=PING, headers={**ACCEPT, **known, **headers})
+
+    assert answer.status_code == status
+
+
+def test_malformed_messages_are_answered_in_words(served: Served) -> None:
+    """Not JSON, not a message, too long: an error of the protocol or of HTTP."""
+    headers = {**ACCEPT, **bearer(served.key), "content-type": "application/json"}
+
+    broken = httpx.post(served.url, content=b"{", headers=headers)
+    strange = httpx.post(served.url, json={"hello": 1}, headers=headers)
+    large = httpx.post(served.url, content=b" " * 5_000_000, headers=headers)
+
+    assert broken.status_code == 400
+    assert strange.status_code == 400
+    assert large.status_code == 413
+    for answer in (broken, strange, large):
+        assert "Traceback" not in answer.text
+
+
+def test_a_signal_ends_it_in_peace(tmp_path: Path) -> None:
+    """What was acknowledged is stored, and the log holds no traceback."""
+    store = tmp_path / "kb"
+    with serving(store, "--http", "--allow-ingest", command="mcp") as server:
+
+        async def talk(client: Client) -> tuple[Any, ...]:
+            return (await client.call_tool("ingest", {"text": LEEDS}),)
+
+        over_http(server.url, talk, **bearer(server.key))
+        server.stop(signal.SIGTERM)
+
+    listed = kept("documents", "--store", store, "--json").lines
+    log = store.with_name("kb.log").read_text()
+
+    assert len(listed) == 1
+    assert "Traceback" not in log

@@ -1,0 +1,174 @@
+"""Large tenants have a graph of their own; its answers are scored again exactly."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+
+from kept.cutting import Cutting
+from kept.duplicates import DuplicateRules
+from kept.embedders.hash import HashEmbedder
+from kept.ingest import Handed, Ingest
+from kept.ports import Embedder
+from kept.receipts import Source
+from kept.stores.postgres.graphs import build, drop_others, kind_of, stands
+from kept.stores.postgres.store import PostgresStore
+from kept.stores.sql import only
+from kept.text.draft import Draft
+from postgres_server import APP, Server
+
+Open = Callable[..., PostgresStore]
+QUESTION = "Which boiler has number seven and belongs to the mill?"
+
+HASH = HashEmbedder()
+TOO_LONG = HashEmbedder(dimension=2500)
+
+
+@pytest.fixture
+def open_store() -> Iterator[Open]:
+    """Return a function that opens stores, closed in the end."""
+    opened: list[PostgresStore] = []
+
+    def make(dsn: str, **given: object) -> PostgresStore:
+        opened.append(PostgresStore(dsn, **given))  # type: ignore[arg-type] -- of a store
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()
+
+
+def fill(
+    store: PostgresStore, tenant: str, count: int, embedder: Embedder = HASH
+) -> None:
+    """Take in so many short texts."""
+    store.claim(embedder.id, embedder.dimension)
+    path = Ingest(
+        store.intake(tenant), embedder, tenant, DuplicateRules(cosine=1.0), Cutting()
+    )
+    texts = [f"Boiler {i} belongs to mill {i * 7 % 13}." for i in range(count)]
+    handed = (
+        Handed(source=Source(uri=t, raw_sha256=t), read=lambda t=t: Draft(text=t))
+        for t in texts
+    )
+    assert {receipt.status for receipt in path(handed)} == {"created"}
+
+
+def _only_indexes(store: PostgresStore) -> None:
+    """Let the planner choose an index wherever one will do, however few the rows."""
+    with store.database.connect() as connection:
+        for name in ("enable_seqscan", "enable_sort", "enable_bitmapscan"):
+            connection.raw.execute(
+                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "
+                f"{name} = off', current_database()); END $$".encode()
+            )
+
+
+def legs(
+    store: PostgresStore, embedder: Embedder = HASH
+) -> tuple[list[int], list[float]]:
+    """Return what the dense leg finds."""
+    [vector] = embedder.embed([QUESTION])
+    with store.shelf("large") as shelf:
+        leg = shelf.dense_leg(vector, 10, None)
+        return leg.keys.tolist(), leg.scores.tolist()
+
+
+def test_a_tenant_that_outgrows_a_scan_gets_a_graph_of_its_own(
+    make_database: Callable[[], str], open_store: Open
+) -> None:
+    """Neither sees the other's vectors; a small one is scanned."""
+    store = open_store(make_database(), scanned_whole=30)
+    fill(store, "small", 5)
+    fill(store, "large", 40)
+
+    with store.database.connect() as connection:
+        assert stands(connection, 1, 1) is None
+        assert stands(connection, 1, 2) is True
+
+
+def test_a_graph_left_half_built_is_built_anew(
+    postgres: Server, make_database: Callable[[], str], open_store: Open
+) -> None:
+    """An interrupted build leaves an index that is not valid; it is not used."""
+    dsn = make_database()
+    store = open_store(dsn, scanned_whole=10)
+    fill(store, "large", 12)
+    with postgres.admin(dsn) as admin:
+        admin.execute(
+            "UPDATE pg_index SET indisvalid = false"
+            " WHERE indexrelid = 'kept.vectors_graph_1_1'::regclass"
+        )
+    found = legs(store)
+
+    assert build(store.database, "public", 1, 1, HashEmbedder().dimension)
+
+    with store.database.connect() as connection:
+        assert stands(connection, 1, 1) is True
+    assert legs(store) == found
+
+
+def test_a_role_that_may_not_build_goes_on_scanning(
+    postgres: Server, make_database: Callable[[], str], open_store: Open
+) -> None:
+    """The log says what is missing; answers are the same, only slower."""
+    dsn = make_database()
+    open_store(dsn)
+    with postgres.admin(dsn) as admin:
+        admin.execute(f"GRANT USAGE ON SCHEMA kept TO {APP}")
+        admin.execute(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA kept"
+            f" TO {APP}"
+        )
+    app = open_store(postgres.address(APP, dsn.rpartition("/")[2]), scanned_whole=10)
+
+    with structlog.testing.capture_logs() as logs:
+        fill(app, "large", 12)
+
+    assert [line["event"] for line in logs] == ["graph_not_built"]
+    assert len(legs(app)[0]) == 10
+
+
+def test_graphs_of_other_embedders_are_dropped(
+    make_database: Callable[[], str], open_store: Open
+) -> None:
+    """Those of the embedder in use stay."""
+    store = open_store(make_database(), scanned_whole=10)
+    fill(store, "large", 12)
+
+    assert drop_others(store.database, 1) == []
+    assert drop_others(store.database, 11) == ["vectors_graph_1_1"]
+
+
+def test_long_vectors_are_halved_and_the_longest_are_scanned() -> None:
+    """A graph holds 2,000 whole numbers or 4,000 halved ones."""
+    assert [kind_of(n) for n in (384, 2000, 3072, 4001)] == [
+        "vector",
+        "vector",
+        "halfvec",
+        None,
+    ]
+
+
+@pytest.mark.parametrize("embedder", [HASH, TOO_LONG])
+def test_what_a_graph_proposes_is_scored_exactly(
+    make_database: Callable[[], str], open_store: Open, embedder: Embedder
+) -> None:
+    """Whole or halved, its order and its numbers are those of the stored vectors."""
+    dsn = make_database()
+    store = open_store(dsn, scanned_whole=10)
+    fill(store, "large", 40, embedder)
+    _only_indexes(store)
+    searching = open_store(dsn, scanned_whole=10)
+
+    found = legs(searching, embedder)
+    searching.close()
+
+    assert found == legs(open_store(dsn), embedder)
+    with store.database.connect() as connection:
+        (used,) = only(
+            connection,
+            "SELECT idx_scan FROM pg_catalog.pg_stat_user_indexes"
+            " WHERE indexrelname = 'vectors_graph_1_1'",
+        )
+    assert used >= 1

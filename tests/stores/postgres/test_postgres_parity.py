@@ -1,0 +1,248 @@
+"""The same documents in either store give the same fingerprints and the same JSON."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from kept.filters import Filters
+from kept.ingest import Handed, Ingest
+from kept.knowledge_base import KnowledgeBase
+from kept.presets import PRESETS
+from kept.receipts import Receipt, Source
+from kept.render import found_json
+from kept.retrieve import Request
+from kept.stores.postgres import nearest, words
+from kept.stores.postgres.store import PostgresStore
+from kept.stores.writing import number_of
+from kept.testing_store import PAGES
+from kept.text.draft import Draft
+from kept.wiring import cutting_of, duplicate_rules_of
+
+MakeDatabase = Callable[[], str]
+
+QUESTIONS = (
+    "How much does the pump TW-C235 cost?",
+    "INV-49302",
+    "days of leave after ten years",
+    "通勤手当の上限は",
+    "Kündigungsfrist in der Probezeit",
+    "the office that opens at eight and the pump that leaks",
+)
+FILTERS = (
+    Filters(types=("memo",)),
+    Filters(tags=("rules", "prices")),
+    Filters(metadata={"team": "sales"}),
+    Filters(metadata={"level": 2.0, "team": ["sales", "people"]}),
+    Filters(metadata={"owner": "Ada"}),
+    Filters(metadata={"open": True}),
+    Filters(metadata={"team": None}),
+    Filters(since="2026-01-15", until="2026-02-01"),
+    Filters(since="2026-01-15T08:00:00", date_field="seen"),
+    Filters(types=("nothing of the kind",)),
+)
+
+DERIVED = {
+    "chunks": "document_no",
+    "facts": "document_no",
+    "postings": "no >> 20",
+    "vectors": "no >> 20",
+}
+
+
+def drafts() -> list[Draft]:
+    """Return documents with every field, some near to each other, one with a NUL."""
+    fields: list[dict[str, Any]] = [
+        {"title": "Office", "type": "memo", "metadata": {"team": "people"}},
+        {"metadata": {"date": "2026-01-20", "seen": "2026-01-15T09:00"}},
+        {
+            "type": "memo",
+            "tags": ("prices",),
+            "role": "metric",
+            "labels": {"Sleep": 2, "Tired": None},
+            "confidence": 0.1 + 0.2,
+            "authority": "high",
+            "time_horizon": "current",
+            "metadata": {"team": "sales", "level": 2, "open": True, "x": 1e-7},
+        },
+        {"tags": ("rules",), "metadata": {"by": {"owner": "Ada"}, "level": 2}},
+        {"metadata": {"owner": ["Ada", "Eve"], "level": 2.5, "open": False}},
+        {"excerpt": True, "metadata": {"date": "2026-02-01", "team": None}},
+        {"metadata": {"name": "naïve \u2028 \x1a0"}},
+    ]
+    made = [
+        Draft(text=text, **given) for text, given in zip(PAGES, fields, strict=True)
+    ]
+    made.append(Draft(text="A torn page\0 about pumps \x1a and \x1a1 valves.\n\nEnd."))
+    made.append(Draft(text=PAGES[6] + "\n\n" + PAGES[3] + "\n\n" + "Long. " * 300))
+    return made
+
+
+class Pair:
+    """One tenant's documents in both stores."""
+
+    def __init__(self, base: KnowledgeBase, store: PostgresStore) -> None:
+        self.base = base
+        self.store = store
+
+    def take(self, texts: list[Draft]) -> tuple[list[Receipt], list[Receipt]]:
+        """Take drafts into both stores by the same path."""
+        found = []
+        for store in (self.base.store, self.store):
+            embedder = self.base.embedder
+            store.claim(embedder.id, embedder.dimension)
+            path = Ingest(
+                store.intake("default"),
+                embedder,
+                "default",
+                duplicate_rules_of(self.base.settings, embedder),
+                cutting_of(self.base.settings),
+            )
+            found.append(list(path(_handed(texts))))
+        return found[0], found[1]
+
+    def answers(self, request: Request, preset: str = "default") -> list[str]:
+        """Return what both stores answer, as JSON without the clock's times."""
+        plan = self.base.plan(request, self.base.configured(preset))
+        retriever = self.base.retriever(plan)
+        return [
+            json.dumps(found_json(replace(one(request), timings={})))
+            for one in (retriever, replace(retriever, store=self.store))
+        ]
+
+
+def _handed(texts: list[Draft]) -> Iterator[Handed]:
+    for number, draft in enumerate(texts):
+        source = Source(uri=f"text-{number}", raw_sha256=repr(draft))
+        yield Handed(source=source, read=lambda draft=draft: draft)
+
+
+@pytest.fixture
+def pair(base: KnowledgeBase, make_database: MakeDatabase) -> Iterator[Pair]:
+    """Return both stores with the same documents."""
+    store = PostgresStore(make_database())
+    pair = Pair(base, store)
+    pair.take(drafts())
+    yield pair
+    store.close()
+
+
+def test_states_have_the_same_fingerprint(pair: Pair) -> None:
+    """It depends on the contents alone, floats, flags and odd characters included."""
+    with (
+        pair.base.store.shelf("default") as embedded,
+        pair.store.shelf("default") as served,
+    ):
+        assert served.state == embedded.state
+        assert (served.chunks, served.embedder) == (embedded.chunks, embedded.embedder)
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_every_preset_answers_in_the_same_bytes(pair: Pair, preset: str) -> None:
+    """Selection, record and fingerprints are equal, character by character."""
+    for question in QUESTIONS:
+        one, other = pair.answers(Request(question=question, item="Sleep"), preset)
+
+        assert one == other
+
+
+def test_filters_let_the_same_through(pair: Pair) -> None:
+    """Types, tags, nested metadata, numbers, flags and dates mean the same."""
+    seen = set()
+    for filters in FILTERS:
+        one, other = pair.answers(Request(question=QUESTIONS[5], filters=filters))
+        with (
+            pair.base.store.shelf("default") as embedded,
+            pair.store.shelf("default") as served,
+        ):
+            mine, same = served.allowed(filters), embedded.allowed(filters)
+            assert mine is not None
+            assert same is not None
+            assert mine.tolist() == same.tolist(), filters
+            seen.add(len(same))
+        assert one == other
+    assert seen == {0, 1, 2}
+
+
+def test_pins_and_places_are_the_same(pair: Pair) -> None:
+    """A chunk that is forced in, and a chunk's place in each leg, however deep."""
+    with pair.base.store.shelf("default") as shelf:
+        [vector] = pair.base.embedder.embed([QUESTIONS[0]])
+        terms = shelf.weigh(QUESTIONS[0])
+        leg = shelf.dense_leg(vector, 50, None)
+        found = shelf.candidates(vector, terms, {"dense": leg})
+        ids = sorted(c.id for c in found)
+        places = [shelf.ranks(vector, terms, one, None) for one in ids]
+
+    with pair.store.shelf("default") as shelf:
+        terms = shelf.weigh(QUESTIONS[0])
+        assert [shelf.ranks(vector, terms, one, None) for one in ids] == places
+    one, other = pair.answers(
+        Request(question=QUESTIONS[0], pinned=frozenset({ids[-1]}))
+    )
+    assert one == other
+    assert ids[-1] in one
+
+
+def test_receipts_are_the_same(pair: Pair) -> None:
+    """New versions, exact copies and near duplicates meet the same fate."""
+    again = drafts()
+    again[0] = replace(again[0], text=PAGES[0] + " It is closed on Sundays.")
+    again[1] = replace(again[1], text=PAGES[3])
+    again.append(Draft(text=PAGES[6] + "!"))
+
+    one, other = pair.take(again)
+
+    assert one == other
+    assert {r.status for r in one} >= {"unchanged", "reused"}
+    for question in QUESTIONS:
+        first, second = pair.answers(Request(question=question))
+        assert first == second
+
+
+def test_deleting_leaves_no_ghost(pair: Pair) -> None:
+    """What is deleted from both leaves the same state and the same answers."""
+    receipts, _ = pair.take(drafts())
+    for store in (pair.base.store, pair.store):
+        intake = store.intake("default")
+        intake.delete(str(receipts[2].document_id))
+        intake.forget("text-4")
+
+    for question in QUESTIONS:
+        one, other = pair.answers(Request(question=question))
+        assert one == other
+    gone = number_of(str(receipts[2].document_id))
+    retired = number_of(str(receipts[4].document_id))
+    held = {table: _documents_in(pair.store, table) for table in DERIVED}
+    assert not any(gone in documents for documents in held.values())
+    assert retired in held["vectors"]
+    assert retired not in held["postings"]
+
+
+def test_ties_are_broken_alike(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among more equals than are fetched at once, the same ones come first."""
+    monkeypatch.setattr(nearest, "LEAST_FETCHED", 8)
+    monkeypatch.setattr(words, "LEAST_PROPOSED", 8)
+    pair.take([Draft(text=PAGES[6], type=f"copy-{i}") for i in range(40)])
+    [vector] = pair.base.embedder.embed(["pump leaks valve"])
+
+    seen = []
+    for store in (pair.base.store, pair.store):
+        with store.shelf("default") as shelf:
+            legs = (
+                shelf.dense_leg(vector, 7, None),
+                shelf.keyword_leg(shelf.weigh("pump leaks valve"), 7, None),
+            )
+            seen.append([(leg.keys.tolist(), leg.scores.tolist()) for leg in legs])
+
+    assert seen[0] == seen[1]
+    assert len(set(seen[0][0][1])) == 1
+
+
+def _documents_in(store: PostgresStore, table: str) -> set[int]:
+    """Return the numbers of the documents that a table holds anything of."""
+    with store.database.reading("default") as connection:
+        rows = connection.execute(f"SELECT {DERIVED[table]} FROM kept.{table}")  # noqa: S608 -- ours
+        return {row[0] for row in rows}

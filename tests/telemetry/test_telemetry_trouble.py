@@ -1,0 +1,107 @@
+"""Telemetry in trouble: the collector is gone, and all else goes on."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from structlog.testing import capture_logs
+
+from kept.embedders.hash import HashEmbedder
+from kept.errors import EmbedderError
+from kept.knowledge_base import KnowledgeBase
+from kept.settings import Settings
+from kept.telemetry import Telemetry
+from kept.telemetry.exporting import Outage
+
+Make = Callable[..., KnowledgeBase]
+QUESTION = "When does the Leeds office open?"
+LEEDS = "The Leeds office opens at eight."
+QUICK_SECONDS = 8.0
+
+
+@pytest.fixture(params=["closed", "silent"])
+def nobody(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Point the variables to a port that is closed, or that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        if request.param == "closed":
+            listening.close()
+        monkeypatch.setenv("KEPT_TELEMETRY", "otlp")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+        monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")
+        yield
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_search_goes_on_without_its_collector(make_base: Make) -> None:
+    """It finds what it finds at its own pace, and the end does not wait long."""
+    base = make_base()
+    base.add(LEEDS)
+    base.search(QUESTION)
+
+    began = time.perf_counter()
+    found = [base.search(QUESTION) for _ in range(20)]
+    searched = time.perf_counter() - began
+    base.close()
+    closed = time.perf_counter() - began - searched
+
+    assert all(one.selection.candidates for one in found)
+    assert searched < QUICK_SECONDS
+    assert closed < QUICK_SECONDS
+
+
+def test_a_collector_that_is_gone_is_told_once(
+    make_base: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning for all batches; the exporter's own are left to who listens."""
+    monkeypatch.setenv("KEPT_TELEMETRY", "otlp")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "0.2")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
+
+    with capture_logs() as written:
+        base = make_base()
+        base.add(LEEDS)
+        for _ in range(5):
+            base.search(QUESTION)
+            time.sleep(0.1)
+        base.close()
+
+    lost = [line for line in written if line["event"] == "telemetry_lost"]
+    assert len(lost) == 1
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in lost[0]["why"]
+    assert all(record.name.startswith("opentelemetry") for record in caplog.records)
+
+
+def test_an_outage_that_ends_may_be_told_again() -> None:
+    """Once for each time that the collector goes away."""
+    outage = Outage()
+
+    with capture_logs() as written:
+        for delivered in (True, False, False, True, False):
+            outage.note(delivered=delivered)
+
+    assert len(written) == 2
+
+
+def test_an_error_passes_through_the_watch_as_it_is(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever asks gets the error that they would have had."""
+    store = str(tmp_path_factory.mktemp("watched") / "kb")
+    settings = Settings(store=store, embedder="hash")
+
+    with KnowledgeBase(settings, watch=Telemetry.of()) as base:
+        base.add(LEEDS)
+
+        def broken(*_: object) -> None:
+            msg = "the embedder is gone"
+            raise EmbedderError(msg)
+
+        monkeypatch.setattr(HashEmbedder, "embed", broken)
+
+        with pytest.raises(EmbedderError, match="the embedder is gone"):
+            base.search(QUESTION)
