@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
@@ -12,10 +13,16 @@ from kept import logs
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
 
+if TYPE_CHECKING:
+    from postgres_server import Server
+
 hypothesis_settings.register_profile(
     "kept", deadline=None, derandomize=bool(os.environ.get("CI"))
 )
 hypothesis_settings.load_profile("kept")
+
+# Haystack reports its use to its makers, unless it is told not to before its import.
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")
@@ -46,13 +53,38 @@ def evaluation_data() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def postgres() -> Iterator["Server"]:
+    """Return the PostgreSQL that this session's databases live on."""
+    import postgres_server  # noqa: PLC0415 -- only where one is needed
+
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid():x}")
+    with postgres_server.running(worker, run) as server:
+        yield server
+
+
 @pytest.fixture
-def make_base(tmp_path: Path) -> Iterator[Callable[..., KnowledgeBase]]:
+def make_database(postgres: "Server") -> Callable[[], str]:
+    """Return a function that makes an empty database and returns its address."""
+    return postgres.database
+
+
+@pytest.fixture
+def new_store(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that gives the store of a name its address."""
+    return lambda name: str(tmp_path / name)
+
+
+@pytest.fixture
+def make_base(
+    new_store: Callable[[str], str],
+) -> Iterator[Callable[..., KnowledgeBase]]:
     """Return a function that opens knowledge bases on the hash embedder."""
     opened: list[KnowledgeBase] = []
 
     def make(name: str = "base", **settings: object) -> KnowledgeBase:
-        given = {"store": str(tmp_path / name), "embedder": "hash", **settings}
+        given = {"store": new_store(name), "embedder": "hash", **settings}
         base = KnowledgeBase(Settings.of(given))
         opened.append(base)
         return base

@@ -38,10 +38,14 @@ class Served:
 
 @contextmanager
 def serving(
-    store: Path, *words: str, command: str = "serve", **env: str
+    store: Path | str,
+    *words: str,
+    command: str = "serve",
+    log_file: Path | None = None,
+    **env: str,
 ) -> Iterator[Served]:
     """Start the service and wait until it listens; its log lies beside the store."""
-    told = store.with_name(f"{store.name}.log")
+    told = log_file or Path(f"{store}.log")
     with told.open("ab") as log:
         process = started(
             *(command, "--store", store, *HASH, "--port", 0, *words),

@@ -1,7 +1,6 @@
 """What tests of the service share: apps on the hash embedder."""
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from house import Hands, House
@@ -14,12 +13,14 @@ from kept.settings import Settings
 
 
 @pytest.fixture
-def open_house(tmp_path: Path) -> Iterator[Callable[..., House]]:
+def open_house(
+    new_store: Callable[[str], str],
+) -> Iterator[Callable[..., House]]:
     """Return a function that starts apps on stores of the hash embedder."""
     opened: list[TestClient] = []
 
     def start(name: str = "base", *, base: object = None, **limits: object) -> House:
-        given = {"store": str(tmp_path / name), "embedder": "hash"}
+        given = {"store": new_store(name), "embedder": "hash"}
         given |= base if isinstance(base, dict) else {}
         hands = Hands()
         app = build(

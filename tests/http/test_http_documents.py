@@ -5,6 +5,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from house import House, OpenHouse, Response, problem
 
 from kept.receipts import LedgerRow
@@ -319,8 +320,8 @@ class TestJobs:
         assert told["state"] == "cancelled"
         again = house.ask("GET", f"/v1/jobs/{job}").json()
         assert (again["state"], again["done"]) == ("cancelled", 0)
-        spooled = house.service.base.store.folder / "spool" / job
-        assert not spooled.exists()
+        with pytest.raises(FileNotFoundError):
+            house.service.spool.read(job, "0")
 
     def test_too_many_unfinished_jobs_are_refused(self, open_house: OpenHouse) -> None:
         """A tenant cannot fill the queue; others still can use it."""

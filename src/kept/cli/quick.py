@@ -6,6 +6,7 @@ import typer
 
 HOMES = {
     "search": "search",
+    "select": "select",
     "ingest": "ingest",
     "documents": "manage",
     "ledger": "manage",

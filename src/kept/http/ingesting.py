@@ -68,7 +68,7 @@ class Runner:
             self._thread.join()
 
     def bell(self) -> asyncio.Event:
-        """Return an event that is set whenever a job has moved."""
+        """Return an event that is set whenever a job may have moved, here or elsewhere."""
         bell = asyncio.Event()
         self._bells.add(bell)
         return bell
@@ -97,6 +97,7 @@ class Runner:
                 job = None
             if job is None:
                 self._work.wait(POLL_SECONDS)
+                self._ring()
             else:
                 self._attempt(job)
 

@@ -1,24 +1,35 @@
-"""Fixtures: a real PostgreSQL for the test session, and fresh databases on it."""
+"""Fixtures: knowledge bases of these tests are databases of a real PostgreSQL."""
 
-import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-import postgres_server
-from postgres_server import Server
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[Server]:
-    """Return the server that this session's databases live on."""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid():x}")
-    with postgres_server.running(worker, run) as server:
-        yield server
+from kept.stores.postgres.store import PostgresStore
 
 
 @pytest.fixture
-def make_database(postgres: Server) -> Callable[[], str]:
-    """Return a function that makes an empty database and returns its address."""
-    return postgres.database
+def new_store(make_database: Callable[[], str]) -> Callable[[str], str]:
+    """Return a function that gives the store of a name its address."""
+    made: dict[str, str] = {}
+
+    def address(name: str) -> str:
+        if name not in made:
+            made[name] = make_database()
+        return made[name]
+
+    return address
+
+
+@pytest.fixture
+def open_store() -> Iterator[Callable[..., PostgresStore]]:
+    """Return a function that opens stores, closed in the end."""
+    opened: list[PostgresStore] = []
+
+    def make(dsn: str, **given: Any) -> PostgresStore:
+        opened.append(PostgresStore(dsn, **given))
+        return opened[-1]
+
+    yield make
+    for store in opened:
+        store.close()

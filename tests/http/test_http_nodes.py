@@ -1,0 +1,89 @@
+"""Several services on one PostgreSQL share its jobs, and stand in for the dead."""
+
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from served import Served, receipts_of, serving
+
+JOBS, TEXTS = 3, 40
+
+
+def bodies() -> list[dict[str, list[dict[str, str]]]]:
+    """Return what is handed in: jobs of different texts."""
+    return [
+        {
+            "documents": [
+                {"text": f"Text {job} {n} tells of topic {(job * TEXTS + n) * 7919}."}
+                for n in range(TEXTS)
+            ]
+        }
+        for job in range(JOBS)
+    ]
+
+
+def ended(client: httpx.Client, jobs: list[str]) -> list[dict[str, object]]:
+    """Wait until jobs have ended, and return them."""
+    until = time.monotonic() + 60
+    while True:
+        found = [client.get(f"/v1/jobs/{job}").json() for job in jobs]
+        if all(job["state"] == "done" for job in found):
+            return found
+        assert time.monotonic() < until, found
+        time.sleep(0.1)
+
+
+def taken_in(served: Served) -> int:
+    """Return how many documents this node has taken in."""
+    with served.client() as client:
+        told = client.get("/metrics").text
+    counts = re.findall(r"^kept_documents_total\{.*\} (\S+)$", told, re.MULTILINE)
+    return int(sum(map(float, counts)))
+
+
+def documents(client: httpx.Client) -> int:
+    """Return how many documents are stored."""
+    cursor, stored = None, 0
+    while True:
+        params = {"limit": "200", **({"cursor": cursor} if cursor else {})}
+        page = client.get("/v1/documents", params=params).json()
+        stored += len(page["documents"])
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return stored
+
+
+def test_nodes_share_jobs_and_stand_in_for_one_that_is_killed(
+    tmp_path: Path, make_database: Callable[[], str]
+) -> None:
+    """Each text is stored once, each receipt is there once, whoever did the work."""
+    store = make_database()
+    with (
+        serving(store, log_file=tmp_path / "one.log") as one,
+        serving(store, log_file=tmp_path / "two.log") as two,
+        one.client() as client,
+        two.client(one.key) as other,
+    ):
+        assert (one.key is not None, two.key) == (True, None)
+        two.key = one.key
+        jobs = [
+            client.post("/v1/documents", json=body).json()["job_id"]
+            for body in bodies()
+        ]
+        while not (taken_in(one) and taken_in(two)):
+            pass
+        one.stop(signal.SIGKILL)
+        told = ended(other, jobs)
+        receipts = [receipts_of(other, job) for job in jobs]
+        stored = documents(other)
+
+    assert [job["done"] for job in told] == [TEXTS] * JOBS
+    assert [len(found) for found in receipts] == [TEXTS] * JOBS
+    assert stored == JOBS * TEXTS
+    statuses = [receipt["status"] for found in receipts for receipt in found]
+    assert set(statuses) <= {"created", "unchanged"}
+    assert statuses.count("unchanged") <= 1
