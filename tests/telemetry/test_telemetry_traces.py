@@ -18,6 +18,7 @@ QUESTION = "When does the Leeds office open?"
 LEEDS = "The Leeds office opens at eight."
 NOTES = (LEEDS, "The Leeds pump costs 410 euro.", "Nobody opens an office in May.")
 CLIENT = 3
+MOST_ATTRIBUTES = 128
 
 
 @pytest.fixture
@@ -104,6 +105,24 @@ def test_no_word_of_a_text_leaves_unless_it_is_wanted(
     assert collected.spans
     assert "Leeds" not in said(collected)
     assert "hello" not in said(collected)
+
+
+def test_no_span_says_more_than_a_span_may(
+    collected: Collected, make_base: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many passages there are, nothing is crowded out of a span."""
+    monkeypatch.setenv("KEPT_TELEMETRY_CONTENT", "true")
+    base = make_base()
+    for number in range(60):
+        base.add(f"The Leeds office has {number} windows and {number * 7} doors.")
+
+    base.search("How many windows has the Leeds office?", k=50)
+    base.close()
+
+    assert max(len(span.attributes) for span in collected.spans) < MOST_ATTRIBUTES
+    search = collected.span("kept.search").attributes
+    assert search["openinference.span.kind"] == "RETRIEVER"
+    assert len(search["kept.selected.ids"]) == search["kept.selected"]
 
 
 def test_words_are_in_the_spans_where_that_is_asked_for(

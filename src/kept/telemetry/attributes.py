@@ -20,7 +20,10 @@ Attributes = dict[str, Value]
 
 KIND = "openinference.span.kind"
 INPUT, OUTPUT = "input.value", "output.value"
-MOST_DOCUMENTS = 50
+# A span has 128 attributes at most unless its provider says otherwise, and what comes
+# first is what is lost.
+MOST_SELECTED = 20
+MOST_RERANKED = 10
 TEXT, JSON = "text/plain", "application/json"
 
 
@@ -83,12 +86,13 @@ def of_found(found: Found, *, content: bool) -> Attributes:
         "kept.recalled": selection.recalled,
         "kept.added": selection.added,
         "kept.selected": len(selection.candidates),
+        "kept.selected.ids": [c.id for c in selection.candidates],
         "kept.dropped": len(selection.dropped),
         **{f"kept.dropped.{reason}": count for reason, count in reasons.items()},
         "kept.knowledge_base": found.fingerprints.knowledge_base,
         "kept.configuration": found.fingerprints.configuration,
         **of_refusal(found.refused, content=content),
-        **documents("retrieval.documents", selection.candidates, content=content),
+        **_retrieved(selection.candidates[:MOST_SELECTED], content=content),
     }
 
 
@@ -104,18 +108,29 @@ def of_refusal(refused: Refusal | None, *, content: bool) -> Attributes:
     return {"kept.refused": refused.reason, "kept.refused.evidence": _json(evidence)}
 
 
-def documents(
+def _retrieved(candidates: Sequence[Candidate], *, content: bool) -> Attributes:
+    said = _documents("retrieval.documents", candidates, content=content)
+    for place, candidate in enumerate(candidates):
+        metadata = _json(_metadata(candidate, content=content))
+        said[f"retrieval.documents.{place}.document.metadata"] = metadata
+    return said
+
+
+def _reranked(
+    side: str, candidates: Sequence[Candidate], *, content: bool
+) -> Attributes:
+    return _documents(f"reranker.{side}", candidates[:MOST_RERANKED], content=content)
+
+
+def _documents(
     prefix: str, candidates: Iterable[Candidate], *, content: bool
 ) -> Attributes:
     """Say which passages: their ids and scores, and their words where wanted."""
     said: Attributes = {}
     for place, candidate in enumerate(candidates):
-        if place == MOST_DOCUMENTS:
-            break
         at = f"{prefix}.{place}.document"
         said[f"{at}.id"] = candidate.id
         said[f"{at}.score"] = candidate.score
-        said[f"{at}.metadata"] = _json(_metadata(candidate, content=content))
         if content:
             said[f"{at}.content"] = candidate.chunk.text
     return said
@@ -146,7 +161,7 @@ def of_stage(
     said["reranker.model_name"] = str(model or name)
     if content:
         said["reranker.query"] = query.text
-    return said | documents("reranker.input_documents", given, content=content)
+    return said | _reranked("input_documents", given, content=content)
 
 
 def of_outcome(name: str, outcome: Outcome, *, content: bool) -> Attributes:
@@ -164,7 +179,7 @@ def of_outcome(name: str, outcome: Outcome, *, content: bool) -> Attributes:
         if value is not None:
             said[f"kept.fact.{fact}"] = value
     if kind_of(name) is Kind.RERANKER:
-        said |= documents("reranker.output_documents", outcome.kept, content=content)
+        said |= _reranked("output_documents", outcome.kept, content=content)
     return said
 
 
@@ -195,7 +210,7 @@ def of_texts(embedder_id: str, texts: Sequence[str], *, content: bool) -> Attrib
         "kept.texts": len(texts),
     }
     if content:
-        for place, text in enumerate(texts[:MOST_DOCUMENTS]):
+        for place, text in enumerate(texts[:MOST_SELECTED]):
             said[f"embedding.embeddings.{place}.embedding.text"] = text
     return said
 

@@ -18,7 +18,7 @@ from opentelemetry.sdk.metrics.export import (
     PeriodicExportingMetricReader,
 )
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
 from kept import __version__
@@ -26,7 +26,6 @@ from kept.logs import Logger
 from kept.telemetry.watch import Telemetry
 
 LAST_SECONDS = 2.0
-MOST_ATTRIBUTES = 512
 
 logger = Logger(__name__)
 
@@ -88,11 +87,7 @@ def otlp(*, content: bool) -> Telemetry:
     outage = Outage()
     spans, metrics = _Spans(outage), _Metrics(outage)
     resource = Resource.create({"service.name": "kept", "service.version": __version__})
-    tracing = TracerProvider(
-        resource=resource,
-        shutdown_on_exit=False,
-        span_limits=SpanLimits(max_span_attributes=MOST_ATTRIBUTES),
-    )
+    tracing = TracerProvider(resource=resource, shutdown_on_exit=False)
     tracing.add_span_processor(BatchSpanProcessor(spans))
     metering = MeterProvider(
         [PeriodicExportingMetricReader(metrics)],
