@@ -121,6 +121,20 @@ def test_distances_are_recognised() -> None:
     assert report.of("floors").numbers["refused_by_it"] >= 15
 
 
+def test_an_order_that_is_not_the_scores_is_a_warning() -> None:
+    """Larger is mostly better, but two places are swapped."""
+
+    def search(question: str, k: int) -> list[Result]:
+        first, second, *rest = good(question, k)
+        return [second, first, *rest][:k]
+
+    found = report_on(search).of("scores")
+
+    assert found.severity is Severity.WARNING
+    assert found.numbers["direction"] == "larger"
+    assert found.numbers["not_sorted"] == len(QUESTIONS)
+
+
 def test_scores_that_are_no_numbers_are_counted() -> None:
     """None and NaN, each with how many."""
 
@@ -278,6 +292,19 @@ def test_a_retriever_of_a_framework_is_asked_by_its_method(base: KnowledgeBase) 
     assert severities(report)["floors"] == "fine"
     assert severities(report)["order"] == "fine"
     assert severities(report)["near matches"] == "fine"
+
+
+def test_a_knowledge_base_of_ours_can_be_audited(base: KnowledgeBase) -> None:
+    """It refuses what is off topic and keeps its order, on threads and for any k."""
+    for text in TEXTS:
+        base.add(text)
+
+    report = report_on(base)
+
+    assert severities(report)["floors"] == "fine"
+    assert severities(report)["order"] == "fine"
+    assert severities(report)["near matches"] == "fine"
+    assert severities(report)["duplicates"] == "fine"
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, SupportsFloat
 
 from kept.errors import InputError
+from kept.retrieve import Found
 
 IDS = ("id", "_id", "id_", "chunk_id", "node_id", "doc_id", "document_id", "docid")
 TEXTS = ("text", "page_content", "content", "body", "passage", "chunk", "snippet")
@@ -48,7 +49,12 @@ class Hit:
 
 
 def hits_of(returned: object) -> tuple[Hit, ...]:
-    """Read what a retriever returned, best first."""
+    """Read what a retriever returned, best first; our own results too."""
+    if isinstance(returned, Found):
+        return tuple(
+            Hit(c.id, c.chunk.text, c.signals.get("relevance", c.score), "relevance")
+            for c in returned.selection.candidates
+        )
     if isinstance(returned, Mapping):
         inner = next((returned[name] for name in LISTS if name in returned), None)
         if inner is None:

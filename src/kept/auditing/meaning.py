@@ -170,7 +170,6 @@ def scores(observed: Observed) -> Finding:
         told
         for told in (
             _incomplete(missing, broken, len(hits)),
-            _unordered(observed),
             _relative(observed, numbers),
             _by_place(observed),
             _moving(observed, numbers),
@@ -188,12 +187,15 @@ def scores(observed: Observed) -> Finding:
         f"Scores run from {_shown(min(finite, default=math.nan))} to "
         f"{_shown(max(finite, default=math.nan))}, {what}{called}."
     )
+    numbers["not_sorted"] = observed.unsorted
+    unsorted = _unsorted(observed)
+    severity = Severity.WARNING if unsorted else Severity.FINE
     return finding(
         "scores",
-        Severity.PROBLEM if wrong else Severity.FINE,
+        Severity.PROBLEM if wrong else severity,
         headline,
-        wrong,
-        numbers=numbers,
+        [*wrong, *filter(None, [unsorted])],
+        numbers,
     )
 
 
@@ -205,12 +207,13 @@ def _incomplete(missing: int, broken: int, of: int) -> str:
     )
 
 
-def _unordered(observed: Observed) -> str:
-    if observed.direction != "none" or not any(
-        len(set(answer.scores)) > 1 for answer in observed.first
-    ):
+def _unsorted(observed: Observed) -> str:
+    if not observed.unsorted:
         return ""
-    return "The results are not sorted by them: the score is not what orders."
+    return (
+        f"{observed.unsorted} of {len(observed.first)} answers are not sorted by them: "
+        "something else decides the order."
+    )
 
 
 def _relative(observed: Observed, numbers: dict[str, float | str]) -> str:

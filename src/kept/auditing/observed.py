@@ -10,7 +10,7 @@ from typing import Literal
 from kept.auditing.hits import Hit
 from kept.auditing.probes import Twin
 
-SORTED_SHARE = 0.95
+MOSTLY = 0.6
 
 Direction = Literal["larger", "smaller", "none"]
 
@@ -85,21 +85,27 @@ class Observed:
 
     @cached_property
     def direction(self) -> Direction:
-        """Whether the best have the larger scores or the smaller ones."""
-        telling = [s for s in (a.scores for a in self.first) if len(set(s)) > 1]
-        falling = sum(1 for scores in telling if _falls(scores))
-        rising = sum(1 for scores in telling if _falls(scores[::-1]))
-        if telling and falling >= SORTED_SHARE * len(telling):
+        """Whether the best have the larger scores or the smaller ones, mostly."""
+        pairs = [pair for a in self.first for pair in pairwise(a.scores)]
+        falling = sum(1 for one, other in pairs if one > other)
+        rising = sum(1 for one, other in pairs if one < other)
+        if falling > rising and falling >= MOSTLY * (falling + rising):
             return "larger"
-        if telling and rising >= SORTED_SHARE * len(telling):
+        if rising > falling and rising >= MOSTLY * (falling + rising):
             return "smaller"
         return "none"
+
+    @cached_property
+    def unsorted(self) -> int:
+        """How many answers are not in the order of their scores."""
+        sign = -1.0 if self.direction == "smaller" else 1.0
+        return sum(
+            1
+            for answer in self.first
+            if any(sign * one < sign * other for one, other in pairwise(answer.scores))
+        )
 
     def tops(self, answers: Iterable[Answer]) -> list[float]:
         """Return the best score of each answer that has any, larger being better."""
         sign = -1.0 if self.direction == "smaller" else 1.0
-        return [sign * answer.scores[0] for answer in answers if answer.scores]
-
-
-def _falls(scores: tuple[float, ...]) -> bool:
-    return all(one >= other for one, other in pairwise(scores))
+        return [max(sign * s for s in a.scores) for a in answers if a.scores]
