@@ -62,6 +62,57 @@ def why_not(page: Page) -> None:
     expect(page.locator("#absence")).to_be_visible()
 
 
+def first_of(rows: str) -> Callable[[Page], None]:
+    """Return what follows the first link of a list."""
+    return lambda page: page.locator(f"{rows} a").first.click()
+
+
+def with_text_form(page: Page) -> None:
+    """Open the form that takes a text."""
+    page.get_by_text("Add a text").click()
+
+
+def with_question(page: Page) -> None:
+    """Open a document and the question whether to delete it."""
+    first_of("#list tbody th")(page)
+    page.get_by_role("button", name="Delete …").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+
+
+def compared_text(page: Page) -> None:
+    """Open the comparison of a text that was reused."""
+    page.get_by_role("link", name="Compare, undo").first.click()
+    expect(page.get_by_role("heading", name="Side by side")).to_be_visible()
+
+
+def tried(page: Page) -> None:
+    """Try another threshold on the recorded questions."""
+    page.get_by_role("slider").focus()
+    page.keyboard.press("End")
+    expect(page.locator("#preview .sum")).to_be_visible()
+
+
+def compared_runs(page: Page) -> None:
+    """Compare two evaluation runs."""
+    page.get_by_role("radio", name=re.compile("as A$")).first.check()
+    page.get_by_role("radio", name=re.compile("as B$")).last.check()
+    page.get_by_role("button", name="Compare B with A").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("B against A")
+
+
+def two_open(page: Page) -> None:
+    """Open two of the rows."""
+    for place in (0, 1):
+        page.locator("ul.candidates > li > details > summary").nth(place).click()
+
+
+def new_key(page: Page) -> None:
+    """Make a key, which is shown."""
+    page.get_by_label("For whom").fill("reporting")
+    page.get_by_role("button", name="Make the key").click()
+    expect(page.get_by_label("The new key")).to_be_visible()
+
+
 PLACES = (
     Place("tenant", "/tenant"),
     Place("ask", "/ask"),
@@ -70,4 +121,17 @@ PLACES = (
     Place("traces", "/traces"),
     Place("trace", "/traces", selected),
     Place("trace-why-not", "/traces", why_not, "section:has(#absence)"),
+    Place("documents", "/documents", with_text_form),
+    Place("document", "/documents?containing=remote-work", first_of("#list tbody th")),
+    Place("document-delete", "/documents?containing=remote-work", with_question),
+    Place("ledger", "/ledger"),
+    Place("ledger-compare", "/ledger?status=reused", compared_text),
+    Place("thresholds", "/thresholds"),
+    Place("thresholds-tried", "/thresholds?setting=relevance_floor", tried, "#preview"),
+    Place("evaluation", "/evaluation"),
+    Place("evaluation-run", "/evaluation/run?name=default/run.jsonl"),
+    Place("evaluation-compare", "/evaluation", compared_runs),
+    Place("audit", "/audit", two_open),
+    Place("settings", "/settings", two_open),
+    Place("keys", "/keys", new_key),
 )

@@ -29,6 +29,7 @@ class Site:
 
     served: Served
     key: str
+    runs: Path = Path()
     sessions: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -81,7 +82,7 @@ def opened(folder: Path) -> Iterator[Site]:
     }
     with serving(store, **env) as served:
         assert served.key is not None
-        site = Site(served, served.key)
+        site = Site(served, served.key, folder / "runs")
         with site.client() as client:
             policy = {"policy": {"keep_questions": True}}
             assert client.patch("/v1/settings", json=policy).is_success
