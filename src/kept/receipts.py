@@ -1,6 +1,7 @@
 """Receipts: what ingestion writes, and what it leaves behind as proof."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -116,6 +117,18 @@ class Similarity:
     rule: str
     similarity: float
     accepted: bool
+
+
+def histogram(seen: Iterable[Similarity], width: float) -> list[dict[str, Any]]:
+    """Return how often each similarity was accepted and rejected, by rule."""
+    counts: dict[tuple[str, float], list[int]] = {}
+    for one in seen:
+        start = round(math.floor(one.similarity / width + 1e-9) * width, 9)
+        counts.setdefault((one.rule, start), [0, 0])[not one.accepted] += 1
+    return [
+        {"rule": rule, "from": start, "accepted": accepted, "rejected": rejected}
+        for (rule, start), (accepted, rejected) in sorted(counts.items())
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
