@@ -80,7 +80,10 @@ async def list_documents(
 
 def job_shown(job: Job) -> dict[str, Any]:
     """Return a job with the names of what was handed in."""
-    names = [str(item.get("file") or item["uri"]) for item in job.items[:NAMED]]
+    names = [
+        str(item.get("file") or item["fields"].get("title") or item["uri"])
+        for item in job.items[:NAMED]
+    ]
     return {
         **job.as_data(),
         "ended": job.ended,

@@ -28,11 +28,13 @@ function moved(item, job) {
   item.dataset.state = job.state;
   const state = part(item, "state");
   state.textContent = job.cancelling ? "stopping" : job.state;
-  state.className = `badge ${KINDS[job.state] ?? "plain"}`;
+  state.className = `badge ${ended && job.counts.failed ? "warn" : KINDS[job.state] ?? "plain"}`;
   const progress = part(item, "progress");
   progress.hidden = ended;
-  progress.max = Math.max(job.sources, job.done, 1);
-  progress.value = job.done;
+  progress.max = Math.max(job.sources, 1);
+  // A source of rows gives a receipt for each row, so nobody knows how many will come.
+  if (job.done < job.sources) progress.value = job.done;
+  else progress.removeAttribute("value");
   const counts = Object.entries(job.counts).map(([name, number]) => `${number} ${name}`);
   part(item, "told").textContent = job.error || counts.join(", ") || count(job.sources, "source");
   const cancel = part(item, "cancel");
