@@ -349,3 +349,21 @@ def test_the_report_is_json_and_a_page() -> None:
     page = as_html(report)
     assert page.startswith("<!doctype html>")
     assert "<b>" not in page
+
+
+def test_scores_that_grow_with_the_question_are_a_warning() -> None:
+    """A sum over the words of a question is no measure of its best answer."""
+    words = ["opens", "closes", "Monday", "Tuesday", "holiday", "summer", "winter"]
+    longer = [
+        " ".join(["office", *words[:n], town]) for n in range(7) for town in TOWNS
+    ]
+
+    def search(question: str, k: int) -> list[Result]:
+        count = len(question.split())
+        return [(i, text, score + count) for i, text, score in good("office the", k)]
+
+    found = audit(search, longer, k=4, effort=Effort(runs=2)).of("scores")
+
+    assert found.severity is Severity.WARNING
+    assert found.numbers["correlation_with_length"] > 0.9
+    assert "grow with the length of the question" in found.details[0]

@@ -7,7 +7,8 @@ from statistics import median
 from kept.auditing.observed import Answer, Observed, TwinAsked
 from kept.auditing.probes import folded
 from kept.auditing.report import Finding, Severity, finding
-from kept.evaluation.scores import auroc
+from kept.evaluation.scores import auroc, spearman
+from kept.text.tokens import content_words
 
 SAME = 1e-9
 OFTEN = 0.9
@@ -15,6 +16,8 @@ KEPT_SHARE = 0.95
 SEPARATES = 0.8
 REFUSES = 0.5
 FEW = 3
+ENOUGH = 10
+STRONG = 0.7
 PLACES = 6
 
 
@@ -140,6 +143,9 @@ def _could_refuse(
             "refused_by_it": refused,
             "auroc": round(separation, PLACES),
         },
+        remedy=f"Set a floor; {_shown(sign * floor)} is where to begin."
+        if works
+        else "",
     )
 
 
@@ -188,13 +194,13 @@ def scores(observed: Observed) -> Finding:
         f"{_shown(max(finite, default=math.nan))}, {what}{called}."
     )
     numbers["not_sorted"] = observed.unsorted
-    unsorted = _unsorted(observed)
-    severity = Severity.WARNING if unsorted else Severity.FINE
+    doubts = [*filter(None, (_unsorted(observed), _growing(observed, numbers)))]
+    severity = Severity.WARNING if doubts else Severity.FINE
     return finding(
         "scores",
         Severity.PROBLEM if wrong else severity,
         headline,
-        [*wrong, *filter(None, [unsorted])],
+        [*wrong, *doubts],
         numbers,
     )
 
@@ -213,6 +219,22 @@ def _unsorted(observed: Observed) -> str:
     return (
         f"{observed.unsorted} of {len(observed.first)} answers are not sorted by them: "
         "something else decides the order."
+    )
+
+
+def _growing(observed: Observed, numbers: dict[str, float | str]) -> str:
+    """Tell scores that grow with the question, as sums over its words do."""
+    answers = [answer for answer in observed.first if answer.scores]
+    lengths = [float(len(content_words(answer.question))) for answer in answers]
+    rho = spearman(lengths, observed.tops(answers)) if len(answers) >= ENOUGH else None
+    if rho is None:
+        return ""
+    numbers["correlation_with_length"] = round(rho, PLACES)
+    if rho < STRONG:
+        return ""
+    return (
+        "They grow with the length of the question (rank correlation "
+        f"{rho:.2f}), so that one floor for all refuses the short ones."
     )
 
 

@@ -125,21 +125,23 @@ class Report:
         yield self.verdict
 
 
-def finding(
+def finding(  # noqa: PLR0913 -- as many as a finding has parts
     check: str,
     severity: Severity,
     headline: str,
     details: Iterable[str] = (),
     numbers: Mapping[str, Any] | None = None,
+    *,
+    remedy: str = "",
 ) -> Finding:
-    """Return what *check* found, with the remedy if there is something to mend."""
+    """Return what *check* found, with a remedy if there is something to mend."""
     wrong = severity in {Severity.PROBLEM, Severity.WARNING}
     return Finding(
         check=check,
         severity=severity,
         headline=headline,
         details=tuple(details),
-        remedy=REMEDIES.get(check, "") if wrong else "",
+        remedy=(remedy or REMEDIES.get(check, "")) if wrong else "",
         numbers=numbers or {},
     )
 
