@@ -21,7 +21,7 @@ LAYERS = (
     {"stores", "render", "reembed", "sources", "counterfactual", "candidates"},
     {"settings", "asking", "watching", "telemetry"},
     {"wiring"},
-    {"selecting"},
+    {"selecting", "spread"},
     {"knowledge_base", "explain", "replay", "differences", "telling"},
     {"evaluating", "reference_store", "auditing"},
     {"examples", "examples_few_shot"},

@@ -46,6 +46,8 @@ class Extra:
 HAYSTACK = Extra("haystack", "haystack-ai", "2.20", "4")
 LANGCHAIN = Extra("langchain", "langchain-core", "1.0", "2")
 LLAMA_INDEX = Extra("llama-index", "llama-index-core", "0.14", "0.15")
+MILVUS = Extra("milvus", "pymilvus", "2.6", "4")
+RAY = Extra("ray", "ray", "2.40", "3")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from kept.duplicates import (
 )
 from kept.embedders import checked
 from kept.errors import InputError, KeptError, StoreError
-from kept.ports import Embedder, Intake, Vectors
+from kept.ports import Crew, Embedder, Intake, Vectors
 from kept.receipts import NewDocument, Receipt, Source
 from kept.text.draft import Draft
 
@@ -30,11 +30,14 @@ class Handed:
     """A text that was handed in, or why it could not be read.
 
     The source carries the digest of the bytes behind the text, so that an unchanged
-    one is known without reading it.
+    one is known without reading it. *size* is how many bytes there are, as far as
+    they were counted; *cut* the document if somebody else has cut the text already.
     """
 
     source: Source
     read: Callable[[], Draft | KeptError]
+    size: int = 0
+    cut: NewDocument | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +59,7 @@ class Ingest:
     tenant: str
     rules: DuplicateRules
     cutting: Cutting = field(default_factory=Cutting)
+    window_chunks: int = WINDOW_CHUNKS
 
     def __call__(self, handed: Iterable[Handed]) -> Iterator[Receipt]:
         """Yield one receipt per text, in order; what was yielded is durable."""
@@ -75,8 +79,18 @@ class Ingest:
             if chunks >= most:
                 yield from self._taken(window)
                 window, chunks = [], 0
-                most = min(2 * most, WINDOW_CHUNKS)
+                most = min(2 * most, self.window_chunks)
         yield from self._taken(window)
+
+    def helped(self, crew: Crew | None) -> "Ingest":
+        """Return the same path with the embedding done by a *crew*, if there is one."""
+        if crew is None:
+            return self
+        return replace(
+            self,
+            embedder=crew.embedder(self.embedder),
+            window_chunks=crew.window_chunks,
+        )
 
     def apart(
         self, draft: Draft, source: Source, evidence: Mapping[str, Any]
@@ -99,7 +113,7 @@ class Ingest:
             draft = item.read()
             if isinstance(draft, KeptError):
                 raise draft
-            new = drafted(draft, self.tenant, item.source.uri, self.cutting)
+            new = item.cut or drafted(draft, self.tenant, item.source.uri, self.cutting)
         except InputError as error:
             return Receipt(
                 status="failed", source_uri=item.source.uri, error=str(error)

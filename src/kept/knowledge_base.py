@@ -1,7 +1,6 @@
 """A knowledge base: what a caller holds to put documents in and ask questions."""
 
 import hashlib
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -15,11 +14,11 @@ from kept.calibration import Calibration, calibration_of
 from kept.candidates import Passage
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
-from kept.ports import Embedder
+from kept.ports import Crew, Embedder
 from kept.presets import preset
 from kept.presets.overrides import overridden
 from kept.presets.plan import Configured, Parts, Plan
-from kept.receipts import Receipt, Source
+from kept.receipts import Receipt, Source, histogram
 from kept.recorded import Recorded, recorded
 from kept.retrieve import Found, Request, Retriever
 from kept.selecting import Selecting
@@ -101,14 +100,20 @@ class KnowledgeBase:
         return self.watch.embedder(embedder_of(self.settings, self._progress))
 
     def ingest(
-        self, handed: Iterable[Handed], *, as_given: bool = False
+        self,
+        handed: Iterable[Handed],
+        *,
+        as_given: bool = False,
+        by: Crew | None = None,
     ) -> Iterator[Receipt]:
         """Take texts in and yield a receipt for each as it is stored.
 
-        With *as_given*, no chunk is left out and only an exact copy is reused.
+        With *as_given*, no chunk is left out and only an exact copy is reused; *by*
+        says who embeds them, if not we.
         """
         self._claim()
-        yield from self.watch.ingest(self.tenant, self._path(as_given=as_given)(handed))
+        path = self._path(as_given=as_given).helped(by)
+        yield from self.watch.ingest(self.tenant, path(handed))
 
     def add(self, text: str, **fields: Any) -> list[Receipt]:  # noqa: ANN401 -- a draft's
         """Take one text in; *fields* are those of a draft, such as title and tags."""
@@ -359,14 +364,7 @@ class KnowledgeBase:
 
     def similarity_histogram(self, width: float = 0.05) -> list[dict[str, Any]]:
         """Return how often each similarity was accepted and rejected, by rule."""
-        counts: dict[tuple[str, float], list[int]] = {}
-        for seen in self.store.similarities(self.tenant):
-            start = round(math.floor(seen.similarity / width + 1e-9) * width, 9)
-            counts.setdefault((seen.rule, start), [0, 0])[not seen.accepted] += 1
-        return [
-            {"rule": rule, "from": start, "accepted": accepted, "rejected": rejected}
-            for (rule, start), (accepted, rejected) in sorted(counts.items())
-        ]
+        return histogram(self.store.similarities(self.tenant), width)
 
     def _claim(self) -> None:
         self.store.claim(self.embedder.id, self.embedder.dimension)

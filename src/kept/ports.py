@@ -48,6 +48,19 @@ class Embedder(Protocol):
         ...
 
 
+class Crew(Protocol):
+    """Others who embed for us, many at once."""
+
+    @property
+    def window_chunks(self) -> int:
+        """How many chunks are embedded at once, so that everybody has some."""
+        ...
+
+    def embedder(self, local: Embedder) -> Embedder:
+        """Return *local* with its work done by the others, the same bytes."""
+        ...
+
+
 class Intake(Protocol):
     """The writing side of one tenant's store; each call is one transaction."""
 

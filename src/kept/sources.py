@@ -3,10 +3,13 @@
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+
+import apsw
 
 from kept.errors import InputError, KeptError, UnreadableSourceError
 from kept.ingest import Handed
@@ -27,34 +30,55 @@ from kept.text.reading import (
 ROWS = {"jsonl", "csv"}
 STDIN = "-"
 
+Skip = Callable[[str, str], None]
+Hand = Callable[[Path], Handed]
+
+
+class Met:
+    """Sources that were met, on the disk: there may be more than memory holds."""
+
+    def __init__(self) -> None:
+        self._names = apsw.Connection("")
+        self._names.execute("CREATE TABLE met (uri TEXT PRIMARY KEY) WITHOUT ROWID")
+
+    def add(self, uri: str) -> None:
+        """Take note of a source."""
+        self._names.execute("INSERT OR IGNORE INTO met VALUES (?)", (uri,))
+
+    def __contains__(self, uri: str) -> bool:
+        found = self._names.execute("SELECT 1 FROM met WHERE uri = ?", (uri,))
+        return found.fetchone() is not None
+
 
 @dataclass
 class Handing:
     """Names as a person types them, turned into texts to take in.
 
-    *seen* collects the sources that were met and *roots* the folders that were
-    walked, so that what is gone can be told from what was not looked at; *skipped*
-    the files that no reader knows, with the reason.
+    *met*, where it is given, collects the sources and *roots* the folders that were
+    walked, so that what is gone can be told from what was not looked at; *on_skip*
+    hears of files that no reader knows, with the reason. Folders are walked as the
+    texts are asked for: nothing is kept of a folder but its names.
     """
 
     options: ReadOptions = field(default_factory=ReadOptions)
     limits: FetchLimits = field(default_factory=FetchLimits)
-    seen: set[str] = field(default_factory=set)
+    on_skip: Skip = field(default=lambda path, reason: None)
+    met: Met | None = None
     roots: list[str] = field(default_factory=list)
-    skipped: list[tuple[str, str]] = field(default_factory=list)
 
-    def __call__(self, names: Sequence[str]) -> Iterator[Handed]:
-        """Yield every text behind *names*, folders in order of names."""
-        for handed in chain.from_iterable(map(self._of, names)):
-            self.seen.add(handed.source.uri)
+    def __call__(
+        self, names: Sequence[str], hand: Hand | None = None
+    ) -> Iterator[Handed]:
+        """Yield every text behind *names*, folders in order of names.
+
+        A file that is one document is handed in by *hand*, if given.
+        """
+        for handed in chain.from_iterable(self._of(name, hand) for name in names):
+            if self.met is not None:
+                self.met.add(handed.source.uri)
             yield handed
 
-    def files(self, names: Sequence[str]) -> int:
-        """Return how many files lie behind *names*, for a progress bar."""
-        paths = [Path(name) for name in names if not _is_page(name) and name != STDIN]
-        return sum(1 for _ in walk(paths)) + len(names) - len(paths)
-
-    def _of(self, name: str) -> Iterator[Handed]:
+    def _of(self, name: str, hand: Hand | None) -> Iterator[Handed]:
         if name == STDIN:
             data = sys.stdin.buffer.read()
             yield from _drafts(read_bytes(data, "stdin", options=self.options), "stdin")
@@ -62,32 +86,67 @@ class Handing:
             drafts = read_url(name, limits=self.limits, options=self.options)
             yield from _drafts(drafts, name)
         else:
-            yield from self._path(Path(os.path.abspath(name)))  # noqa: PTH100 -- keeps links
+            path = Path(os.path.abspath(name))  # noqa: PTH100 -- keeps links
+            yield from self._path(path, hand or self._file)
 
-    def _path(self, path: Path) -> Iterator[Handed]:
+    def _path(self, path: Path, hand: Hand) -> Iterator[Handed]:
         if path.is_dir():
             self.roots.append(printable(path) + "/")
 
         def skip(entry: Path, reason: str) -> None:
-            self.skipped.append((printable(entry), reason))
+            self.on_skip(printable(entry), reason)
 
         for file in walk([path], on_skip=skip):
             if FORMATS.get(file.suffix.casefold()) in ROWS:
                 drafts = read_path(file, options=self.options)
                 yield from _drafts(drafts, printable(file))
             else:
-                yield self._file(file)
+                yield hand(file)
 
     def _file(self, path: Path) -> Handed:
         """Hand in a file that is one document; it is read only if it changed."""
-        uri = printable(path)
 
         def read() -> Draft | KeptError:
             [draft] = read_path(path, options=self.options)
             return draft
 
-        raw = _raw_digest(path, repr(self.options))
-        return Handed(source=Source(uri=uri, raw_sha256=raw), read=read)
+        raw = raw_digest(path, self.options)
+        source = Source(uri=printable(path), raw_sha256=raw)
+        return Handed(source=source, read=read, size=size_of(path))
+
+
+class Survey:
+    """How much lies behind names, counted beside the work that is done on it."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.files = 0
+        self.bytes = 0
+        self.complete = False
+        self._ended = False
+        paths = [Path(name) for name in names if not _is_page(name) and name != STDIN]
+        self._thread = threading.Thread(target=self._count, args=(paths,), daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop counting."""
+        self._ended = True
+        self._thread.join()
+
+    def _count(self, paths: Sequence[Path]) -> None:
+        for path in walk(paths):
+            if self._ended:
+                return
+            self.files += 1
+            self.bytes += size_of(path)
+        self.complete = True
+
+
+def size_of(path: Path) -> int:
+    """Return how many bytes a file has; none if it is gone."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def _is_page(name: str) -> bool:
@@ -106,17 +165,18 @@ def _drafts(drafts: Iterator[Draft | InputError], name: str) -> Iterator[Handed]
 
 def _ready(draft: Draft, name: str) -> Handed:
     uri = draft.source_uri or name
-    raw = hashlib.sha256(repr(draft).encode("utf-8", "surrogatepass")).hexdigest()
-    return Handed(source=Source(uri=uri, raw_sha256=raw), read=lambda: draft)
+    data = repr(draft).encode("utf-8", "surrogatepass")
+    source = Source(uri=uri, raw_sha256=hashlib.sha256(data).hexdigest())
+    return Handed(source=source, read=lambda: draft, size=len(draft.text))
 
 
 def _failed(uri: str, error: KeptError) -> Handed:
     return Handed(source=Source(uri=uri, raw_sha256=""), read=lambda: error)
 
 
-def _raw_digest(path: Path, options: str) -> str:
+def raw_digest(path: Path, options: ReadOptions) -> str:
     """Return a digest of a file, of what is declared beside it, and of the options."""
-    digest = hashlib.sha256(options.encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass"))
     beside = (
         path.with_name(name + ending)
         for name in (path.name, path.stem)

@@ -28,7 +28,7 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
     say("Taking in the example handbook")
     with options.opened(settings, make=True) as base:
         handing = handing_of(settings, ReadOptions())
-        counts = take_in(base, handing, [handbook], prune=False, as_json=False)
+        counts = take_in(base, handing, [handbook], as_json=False)
         say(summary(counts))
         cited = _ask(base, CITED, "a passage to cite")
         _ask(base, IDENTIFIER, "an identifier, as typed")

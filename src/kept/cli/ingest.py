@@ -1,21 +1,27 @@
 """Taking documents in: kept ingest."""
 
+from collections import deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kept.cli import options
 from kept.cli.output import complain, print_json, say
-from kept.cli.progress import bar
+from kept.cli.progress import byte_bar
 from kept.errors import InputError
+from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Receipt
 from kept.render import receipt_json
 from kept.settings import Settings
-from kept.sources import Handing
+from kept.sources import Handing, Met
 from kept.text.reading import FetchLimits, ReadOptions
+
+if TYPE_CHECKING:
+    from kept.spread import Workers
 
 SOME_FAILED = 7
 
@@ -59,6 +65,14 @@ def ingest(
         int | None,
         typer.Option("--max-chunks", help="Chunks of a document; 0 lifts the cap."),
     ] = None,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            "--ray",
+            metavar="ADDRESS",
+            help="Read, cut and embed on a Ray cluster: HOST:PORT, or local.",
+        ),
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Take documents into the knowledge base; what is there already is reused.
@@ -82,12 +96,15 @@ def ingest(
     }
     fields = {name: value for name, value in declared.items() if value}
     handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
+    handing.on_skip = lambda path, reason: complain(f"skipped {path}: {reason}")
+    handing.met = Met() if prune else None
     for name in paths:
         _check(name)
-    with options.opened(settings, make=True) as base:
-        counts = take_in(base, handing, paths, prune=prune, as_json=as_json)
-    for path, reason in handing.skipped:
-        complain(f"skipped {path}: {reason}")
+    with (
+        _workers(ray, settings) as workers,
+        options.opened(settings, make=True) as base,
+    ):
+        counts = take_in(base, handing, paths, as_json=as_json, workers=workers)
     if not as_json:
         say(summary(counts))
     if counts.get("failed"):
@@ -111,16 +128,18 @@ def take_in(
     handing: Handing,
     paths: list[str],
     *,
-    prune: bool,
     as_json: bool,
+    workers: "Workers | None" = None,
 ) -> dict[str, int]:
     """Ingest, tell each receipt as it is stored, and count them by status."""
     counts: dict[str, int] = {}
-    with bar("ingesting") as tell:
-        total = handing.files(paths)
-        for done, receipt in enumerate(_receipts(base, handing, paths, prune), start=1):
+    sizes: deque[int] = deque()
+    done = 0
+    with byte_bar("ingesting", paths) as tell:
+        for receipt in _receipts(base, handing, paths, sizes, workers):
             counts[receipt.status] = counts.get(receipt.status, 0) + 1
-            tell("ingesting", done, max(done, total))
+            done += sizes.popleft() if sizes else 0
+            tell(done)
             if as_json:
                 print_json(receipt_json(receipt))
             elif receipt.status != "unchanged":
@@ -132,14 +151,37 @@ def _receipts(
     base: KnowledgeBase,
     handing: Handing,
     paths: list[str],
-    prune: bool,
+    sizes: deque[int],
+    workers: "Workers | None",
 ) -> Iterator[Receipt]:
-    yield from base.ingest(handing(paths))
-    if prune:
+    """Yield the receipts; *sizes* gets the bytes of each text as it is handed in."""
+    intake = base.store.intake(base.tenant)
+    handed = handing(paths)
+    if workers is not None:
+        handed = workers.read(handing, paths, intake.source, base.tenant)
+
+    def sized() -> Iterator[Handed]:
+        for item in handed:
+            sizes.append(item.size)
+            yield item
+
+    yield from base.ingest(sized(), by=workers)
+    if handing.met is not None:
         for root in handing.roots:
             for uri in base.store.sources(base.tenant, root):
-                if uri not in handing.seen:
-                    yield base.store.intake(base.tenant).forget(uri)
+                if uri not in handing.met:
+                    yield intake.forget(uri)
+
+
+def _workers(
+    address: str | None, settings: Settings
+) -> AbstractContextManager["Workers | None"]:
+    """Return the workers of a cluster, or nobody where none is named."""
+    if address is None:
+        return nullcontext()
+    from kept.spread import Workers  # noqa: PLC0415 -- only where one is named
+
+    return Workers(address, settings)
 
 
 def line(receipt: Receipt) -> str:

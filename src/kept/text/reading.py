@@ -194,14 +194,14 @@ def _walk_folder(
 ) -> Iterator[Path]:
     try:
         place = folder.stat()
-        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+        names = sorted(os.listdir(folder))  # noqa: PTH208 -- names take a fifth of the room of paths
     except OSError as error:
         skip(folder, f"cannot be listed ({error.strerror or error})")
         return
     if (place.st_dev, place.st_ino) in above:
         skip(folder, "a link back to a folder above it")
         return
-    for entry in entries:
+    for entry in map(folder.joinpath, names):
         if entry.name.startswith(".") or entry.name.casefold().endswith(SIDECARS):
             continue
         if entry.is_dir():

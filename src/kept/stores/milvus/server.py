@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.errors import SettingsError
+from kept import extras
 from kept.stores.milvus.address import Address
 from kept.stores.milvus.faults import (
     CollectionAwayError,
@@ -290,11 +290,9 @@ class Server:
 
     def _connected(self) -> Any:  # noqa: ANN401 -- the client has no types
         if self._client is None:
-            try:
-                from pymilvus import MilvusClient  # noqa: PLC0415 -- slow, and optional
-            except ImportError as error:
-                msg = 'KEPT_STORE names a Milvus; pip install "kept[milvus]" for it'
-                raise SettingsError(msg) from error
+            extras.MILVUS.demand()
+            from pymilvus import MilvusClient  # noqa: PLC0415 -- slow, and optional
+
             # It logs every error with a traceback before it raises it.
             logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
             made = self._told(
