@@ -182,7 +182,7 @@ def test_a_reused_text_is_compared_and_set_apart(writer: Visitor) -> None:
     )
 
     row.get_by_role("link", name="Compare, undo").click()
-    comparison = page.get_by_role("table", name=re.compile("side by side"))
+    comparison = page.get_by_role("group", name=re.compile("side by side"))
     expect(comparison.locator(".gone mark")).to_have_text(["begins"])
     expect(comparison.locator(".new mark")).to_have_text(["starts"])
     page.get_by_role("button", name="Undo …").click()

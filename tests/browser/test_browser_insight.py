@@ -101,7 +101,7 @@ def test_two_runs_are_compared_down_to_their_traces(visitor: Visitor) -> None:
     page = visitor.goto("/evaluation")
     a, b = (f"{name}/run.jsonl" for name in RUNS)
 
-    page.get_by_role("link", name=RUNS[0], exact=True).click()
+    page.locator("main").get_by_role("link", name=RUNS[0], exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(RUNS[0])
     expect(
         page.locator("figure", has_text="overage").locator("svg").first
