@@ -306,3 +306,13 @@ def test_the_openapi_names_the_ways_in() -> None:
     }
 
     assert open_routes == PUBLIC | {("GET", "/metrics")}
+
+
+def test_a_tenant_may_have_a_name_in_any_writing(house: House) -> None:
+    """The header is read as UTF-8, and as Latin-1 where it is none."""
+    for name, sent in (("東京", "東京".encode()), ("é", b"\xe9"), ("é", "é".encode())):
+        headers = {b"kept-tenant": sent}
+
+        shown = house.ask("GET", "/v1/settings", tenant=None, headers=headers)
+
+        assert shown.json()["tenant"] == name

@@ -30,7 +30,8 @@ TenantHeader = Annotated[
         alias="Kept-Tenant",
         min_length=1,
         max_length=LONGEST_TENANT,
-        description="Whose knowledge base; only for keys that open every tenant's.",
+        description="Whose knowledge base, in UTF-8; only for keys that open every "
+        "tenant's.",
     ),
 ]
 
@@ -89,9 +90,17 @@ def caller_of(request: Request, role: Role, tenant: str | None) -> Caller:
 
 def _caller(role: Role) -> Callable[[Request, str | None], Awaitable[Caller]]:
     async def let_in(request: Request, tenant: TenantHeader = None) -> Caller:
-        return caller_of(request, role, tenant)
+        return caller_of(request, role, _written(tenant) if tenant else None)
 
     return let_in
+
+
+def _written(header: str) -> str:
+    """Return a header in the writing that it was sent in: UTF-8, else Latin-1."""
+    try:
+        return header.encode("latin-1").decode()
+    except UnicodeError:
+        return header
 
 
 Reader = Annotated[Caller, Depends(_caller(Role.READER))]

@@ -1,6 +1,6 @@
 // The Ask page: the answer as it comes, its sources beside it.
 
-import { element, events, Problem, percent, reachable, sayProblem } from "./kept.js";
+import { element, events, Problem, percent, sayProblem } from "./kept.js";
 
 const LOW = 0.5;
 const LONGEST = 300;
@@ -158,21 +158,19 @@ function finished(answer, paragraph, found) {
   noted(answer);
 }
 
-if (reachable) {
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    if (running) return;
-    try {
-      await asked(body());
-    } catch (error) {
-      if (error.name === "AbortError") $("answer-text").append(element("p", { class: "quiet" }, "Stopped."));
-      else $("answer-text").replaceChildren(element("p", { class: "quiet" }, "There is no answer: something failed."));
-      sayProblem(error);
-    } finally {
-      ended();
-    }
-  });
-}
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (running) return;
+  try {
+    await asked(body());
+  } catch (error) {
+    if (error.name === "AbortError") $("answer-text").append(element("p", { class: "quiet" }, "Stopped."));
+    else $("answer-text").replaceChildren(element("p", { class: "quiet" }, "There is no answer: something failed."));
+    sayProblem(error);
+  } finally {
+    ended();
+  }
+});
 
 $("stop").addEventListener("click", () => running?.abort());
 

@@ -1,6 +1,6 @@
 // The pages of documents: files that are dropped, and jobs that move while one looks.
 
-import { call, count, events, reachable, say, sayProblem } from "./kept.js";
+import { call, count, events, say, sayProblem } from "./kept.js";
 
 const $ = (id) => document.getElementById(id);
 const part = (node, name) => node.querySelector(`[data-part="${name}"]`);
@@ -71,10 +71,12 @@ async function ended(item, job) {
   if (fresh) $("list").replaceWith(document.adoptNode(fresh));
 }
 
-async function handedIn(name, send) {
+/** Send what a form holds; what was typed is let go of only when it has arrived. */
+async function handedIn(name, form, send) {
   const item = announced(name);
   try {
     const job = await send();
+    form.reset();
     named(item, job.job_id);
     if (moved(item, job)) await ended(item, job);
     else await followed(item);
@@ -99,8 +101,7 @@ function uploaded(files) {
   if (given.length) body.append("fields", JSON.stringify({ tags: given }));
   const some = [...files].slice(0, 3).map((file) => file.name).join(", ");
   const more = files.length > 3 ? ` and ${files.length - 3} more` : "";
-  form.reset();
-  return handedIn(some + more, () => call("/v1/documents/files", { method: "POST", body }));
+  return handedIn(some + more, form, () => call("/v1/documents/files", { method: "POST", body }));
 }
 
 function dropping(zone) {
@@ -134,33 +135,30 @@ function sentAsJson(form, documentOf, nameOf) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const given = documentOf(form);
-    form.reset();
-    handedIn(nameOf(given), () => call("/v1/documents", { method: "POST", json: { documents: [given] } }));
+    handedIn(nameOf(given), form, () => call("/v1/documents", { method: "POST", json: { documents: [given] } }));
   });
 }
 
-if (reachable) {
-  if ($("files-form")) {
-    dropping($("files-form"));
-    sentAsJson($("text-form"), (form) => ({
-      text: form.elements.text.value,
-      tags: tags(form),
-      ...(form.elements.title.value.trim() && { title: form.elements.title.value.trim() }),
-    }), (given) => given.title || "A text");
-    sentAsJson($("url-form"), (form) => ({ url: form.elements.url.value.trim() }), (given) => given.url);
-  }
+if ($("files-form")) {
+  dropping($("files-form"));
+  sentAsJson($("text-form"), (form) => ({
+    text: form.elements.text.value,
+    tags: tags(form),
+    ...(form.elements.title.value.trim() && { title: form.elements.title.value.trim() }),
+  }), (given) => given.title || "A text");
+  sentAsJson($("url-form"), (form) => ({ url: form.elements.url.value.trim() }), (given) => given.url);
+}
 
-  $("job-list")?.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const item = event.target.closest("[data-job]");
-    try {
-      moved(item, await call(`/v1/jobs/${item.dataset.job}/cancel`, { method: "POST" }));
-    } catch (error) {
-      sayProblem(error);
-    }
-  });
-
-  for (const item of document.querySelectorAll("[data-job]")) {
-    if (["queued", "running"].includes(item.dataset.state)) followed(item);
+$("job-list")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const item = event.target.closest("[data-job]");
+  try {
+    moved(item, await call(`/v1/jobs/${item.dataset.job}/cancel`, { method: "POST" }));
+  } catch (error) {
+    sayProblem(error);
   }
+});
+
+for (const item of document.querySelectorAll("[data-job]")) {
+  if (["queued", "running"].includes(item.dataset.state)) followed(item);
 }

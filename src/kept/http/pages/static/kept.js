@@ -2,9 +2,8 @@
 
 const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
 
-// A header holds Latin-1 only; a tenant with another name is served by plain forms.
-const tenant = meta("kept-tenant");
-export const reachable = [...tenant].every((c) => c.codePointAt(0) < 256);
+// A header holds bytes, so a name in any writing is sent as those of its UTF-8.
+const tenant = String.fromCharCode(...new TextEncoder().encode(meta("kept-tenant")));
 
 /** An error that the service told in its own words. */
 export class Problem extends Error {
