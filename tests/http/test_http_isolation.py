@@ -36,8 +36,9 @@ READS = (
 )
 VOLATILE = frozenset(
     {
-        *("at", "created_at", "started_at", "ended_at", "timings", "no", "key_id"),
+        *("at", "created_at", "started_at", "ended_at", "timings", "key_id", "id"),
         *("job_id", "target", "next_cursor", "rerankMs", "revoked_at", "tenant"),
+        "trace",
     }
 )
 
