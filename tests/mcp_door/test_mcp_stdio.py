@@ -87,7 +87,7 @@ def test_only_the_protocol_is_on_standard_output(store: Path) -> None:
     assert process.stdout is not None
     process.stdin.write("".join(("this is not JSON\n", *lines)).encode())
     process.stdin.flush()
-    told = []
+    told: list[dict[str, Any]] = []
     while not any(one.get("id") == 3 for one in told):
         told.append(json.loads(process.stdout.readline()))
     rest, log = process.communicate(timeout=60)

@@ -214,5 +214,7 @@ def test_a_call_belongs_to_the_trace_of_its_caller(tmp_path: Path) -> None:
         in_here(watched, talk)
     provider.shutdown()
 
-    spans = {span.name: span for span in memory.get_finished_spans()}
-    assert f"{spans['kept.search'].get_span_context().trace_id:032x}" == trace
+    [search] = [s for s in memory.get_finished_spans() if s.name == "kept.search"]
+    seen = search.get_span_context()
+    assert seen is not None
+    assert f"{seen.trace_id:032x}" == trace

@@ -104,9 +104,10 @@ def test_spans_go_to_the_provider_that_was_handed_in(tmp_path: Path) -> None:
         pass
 
     spans = {span.name: span for span in memory.get_finished_spans()}
-    search, mine = spans["kept.search"], spans["mine"]
-    assert search.parent is not None
-    assert search.parent.span_id == mine.get_span_context().span_id
+    search, mine = spans["kept.search"].parent, spans["mine"].get_span_context()
+    assert search is not None
+    assert mine is not None
+    assert search.span_id == mine.span_id
     assert "after" in spans
     provider.shutdown()
 
