@@ -1,0 +1,245 @@
+"""Ingestion spread over a Ray cluster is the same bytes, whoever dies."""
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kept.cutting import Cutting, drafted
+from kept.errors import EmbedderMismatchError, SettingsError
+from kept.ingest import Handed
+from kept.knowledge_base import KnowledgeBase
+from kept.receipts import Receipt, Source
+from kept.render import receipt_json
+from kept.settings import Settings
+from kept.sources import Handing, Met, Survey
+from kept.spread import LOCAL, Workers, read_ahead
+from kept.text.draft import Draft
+
+ray = pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
+
+DOCS = Path(__file__).parents[1] / "docs" / "concepts"
+TABLES = ("documents", "chunks", "vectors", "terms", "aliases", "sources", "ledger")
+CLOCKS = {"at", "created_at"}
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Start two worker processes on this machine, once for all tests here."""
+    settings = settings_of(tmp_path_factory.mktemp("unused"))
+    with Workers(LOCAL, settings) as started:
+        yield started
+
+
+def settings_of(folder: Path) -> Settings:
+    return Settings.of({"store": str(folder), "embedder": "hash"})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Make a folder with pages, a copy, a near copy, rows and what cannot be read."""
+    made = tmp_path / "pages"
+    (made / "deeper").mkdir(parents=True)
+    for page in sorted(DOCS.glob("*.md")):
+        (made / "deeper" / page.name).write_bytes(page.read_bytes())
+    text = (DOCS / "glossary.md").read_text()
+    (made / "copy.md").write_text(text)
+    (made / "near.md").write_text(text + "\nOne more line.")
+    (made / "broken.pdf").write_bytes(b"%PDF-1.4 nothing of the kind")
+    (made / "rows.jsonl").write_text('{"text": "The Leeds office opens at eight."}\n')
+    return made
+
+
+def taken(base: KnowledgeBase, folder: Path, workers: Workers | None) -> list[Receipt]:
+    """Take a folder in, by the workers if there are any."""
+    handing = Handing()
+    handed = handing([str(folder)])
+    if workers is not None:
+        known = base.store.intake(base.tenant).source
+        handed = workers.read(handing, [str(folder)], known, base.tenant)
+    return list(base.ingest(handed, by=workers))
+
+
+def rows_of(store: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Return every row of the truth, but for the hour at which it was written."""
+    found = {}
+    with sqlite3.connect(store / "kept.sqlite") as connection:
+        for table in TABLES:
+            cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")  # noqa: S608 -- ours
+            names = [column[0] for column in cursor.description]
+            kept = [place for place, name in enumerate(names) if name not in CLOCKS]
+            found[table] = [tuple(row[place] for place in kept) for row in cursor]
+    connection.close()
+    return found
+
+
+def test_workers_make_the_same_bytes_as_we_do(
+    tmp_path: Path, folder: Path, workers: Workers
+) -> None:
+    """Every receipt and every row of the store is the same, failures included."""
+    receipts = {}
+    for name, crew in (("alone", None), ("spread", workers)):
+        with KnowledgeBase(settings_of(tmp_path / name)) as base:
+            receipts[name] = [receipt_json(r) for r in taken(base, folder, crew)]
+
+    assert receipts["alone"] == receipts["spread"]
+    statuses = {receipt["status"] for receipt in receipts["alone"]}
+    assert statuses == {"created", "reused", "failed"}
+    assert rows_of(tmp_path / "alone") == rows_of(tmp_path / "spread")
+
+
+def test_what_is_unchanged_is_neither_cut_nor_embedded_again(
+    tmp_path: Path, folder: Path, workers: Workers
+) -> None:
+    """The second time only digests are made, whoever made the first."""
+    with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
+        taken(base, folder, None)
+        (folder / "new.md").write_text("A page that was not there before.")
+
+        statuses = [receipt.status for receipt in taken(base, folder, workers)]
+
+    assert statuses.count("created") == 1
+    assert set(statuses) == {"created", "unchanged", "failed"}
+
+
+def test_a_worker_that_is_killed_changes_nothing(
+    tmp_path: Path, folder: Path, workers: Workers
+) -> None:
+    """Its task is done again by another; nothing is lost, doubled or different."""
+    for number in range(40):
+        (folder / f"page-{number:02}.md").write_text(f"Page {number}.\n\n" * 300)
+    with KnowledgeBase(settings_of(tmp_path / "alone")) as base:
+        taken(base, folder, None)
+    victims: list[int] = []
+
+    def kill() -> None:
+        pid = ray.get(ray.remote(lambda: os.getpid()).remote())  # noqa: PLW0108 -- no builtin
+        victims.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+    with KnowledgeBase(settings_of(tmp_path / "spread")) as base:
+        handing = Handing()
+        known = base.store.intake(base.tenant).source
+        handed = workers.read(handing, [str(folder)], known, base.tenant)
+        receipts = base.ingest(handed, by=workers)
+        first = next(receipts)
+        killer = threading.Thread(target=kill)
+        killer.start()
+        rest = list(receipts)
+        killer.join()
+
+    assert len(victims) == 1
+    assert len({r.source_uri for r in (first, *rest)}) == len(rest) + 1
+    assert rows_of(tmp_path / "alone") == rows_of(tmp_path / "spread")
+
+
+def test_a_worker_with_another_model_is_refused(
+    tmp_path: Path, workers: Workers
+) -> None:
+    """A node with another version of the embedder must not mix its vectors in."""
+    with pytest.raises(EmbedderMismatchError, match="two models never mix"):
+        workers.embedded(["The Leeds office opens at eight."], "hash-v0:512")
+
+
+def test_a_cluster_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    """Nobody waits for minutes; the error says what may be given."""
+    began = time.monotonic()
+
+    with (
+        pytest.raises(SettingsError, match="no Ray cluster at '127"),
+        Workers("127.0.0.1:1", settings_of(tmp_path)),
+    ):
+        pass
+
+    assert time.monotonic() - began < 10
+
+
+def test_no_more_is_read_ahead_than_was_said() -> None:
+    """A folder of any size has a bounded number of files in the air."""
+    asked = 0
+
+    def items() -> Iterator[int]:
+        nonlocal asked
+        for number in range(1000):
+            asked += 1
+            yield number
+
+    for place, item in enumerate(read_ahead(items(), 8)):
+        assert item == place
+        assert asked - place <= 9
+
+    assert asked == 1000
+
+
+def test_a_folder_is_walked_as_its_texts_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    """Nothing is listed beforehand: a window of texts is all that is in the air."""
+    for number in range(120):
+        (tmp_path / f"{number:03}.md").write_text(f"Page number {number} of many.")
+    handed = 0
+
+    def counted() -> Iterator[Handed]:
+        nonlocal handed
+        for item in Handing()([str(tmp_path)]):
+            handed += 1
+            yield item
+
+    with KnowledgeBase(settings_of(tmp_path / ".kb")) as base:
+        most = max(
+            handed - stored for stored, _ in enumerate(base.ingest(counted()), start=1)
+        )
+
+    assert handed == 120
+    assert most <= 64
+
+
+def test_a_survey_counts_beside_the_work(tmp_path: Path) -> None:
+    """When it is complete it knows every file and byte that will be read."""
+    (tmp_path / "one.md").write_text("x" * 100)
+    (tmp_path / "two.md").write_text("x" * 50)
+    (tmp_path / "picture.png").write_bytes(b"x" * 1000)
+
+    survey = Survey([str(tmp_path), "https://example.org/", "-"])
+    until = time.monotonic() + 10
+    while not survey.complete and time.monotonic() < until:
+        time.sleep(0.01)
+    survey.close()
+
+    assert (survey.files, survey.bytes, survey.complete) == (2, 150, True)
+
+
+def test_sources_that_were_met_are_remembered_on_the_disk() -> None:
+    """As many as there may be; the same one twice is one."""
+    met = Met()
+    for uri in ("a", "b", "a"):
+        met.add(uri)
+
+    assert "a" in met
+    assert "c" not in met
+
+
+def test_a_text_says_how_many_bytes_lie_behind_it(tmp_path: Path) -> None:
+    """A file has the bytes of the file, a row those of its text."""
+    (tmp_path / "page.md").write_text("x" * 100)
+    (tmp_path / "rows.jsonl").write_text('{"text": "twelve chars"}\n')
+
+    sizes = [item.size for item in Handing()([str(tmp_path)])]
+
+    assert sizes == [100, 12]
+
+
+def test_a_text_that_was_cut_elsewhere_is_not_cut_again(base: KnowledgeBase) -> None:
+    """What is handed in cut is stored as it was cut."""
+    draft = Draft(text="The office opens at eight.\n\nIt closes at six in the evening.")
+    cut = drafted(draft, base.tenant, "a", Cutting(max_chars=30))
+    source = Source(uri="a", raw_sha256="b")
+
+    [receipt] = base.ingest([Handed(source=source, read=lambda: draft, cut=cut)])
+
+    assert receipt.chunks == len(cut.chunks) > 1
