@@ -26,7 +26,7 @@ def open_store() -> Iterator[Callable[..., PostgresStore]]:
     """Return a function that opens stores, closed in the end."""
     opened: list[PostgresStore] = []
 
-    def make(dsn: str, **given: Any) -> PostgresStore:
+    def make(dsn: str, **given: Any) -> PostgresStore:  # noqa: ANN401 -- of a store
         opened.append(PostgresStore(dsn, **given))
         return opened[-1]
 

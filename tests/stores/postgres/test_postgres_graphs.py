@@ -1,57 +1,31 @@
 """Large tenants have a graph of their own; its answers are scored again exactly."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import structlog
 
-from kept.cutting import Cutting
-from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
-from kept.ingest import Handed, Ingest
 from kept.ports import Embedder
-from kept.receipts import Source
 from kept.stores.postgres.graphs import build, drop_others, kind_of, stands
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
-from kept.text.draft import Draft
 from postgres_server import APP, Server
+from taking import HASH, take
 
 Open = Callable[..., PostgresStore]
 QUESTION = "Which boiler has number seven and belongs to the mill?"
 
-HASH = HashEmbedder()
 TOO_LONG = HashEmbedder(dimension=2500)
-
-
-@pytest.fixture
-def open_store() -> Iterator[Open]:
-    """Return a function that opens stores, closed in the end."""
-    opened: list[PostgresStore] = []
-
-    def make(dsn: str, **given: object) -> PostgresStore:
-        opened.append(PostgresStore(dsn, **given))  # type: ignore[arg-type] -- of a store
-        return opened[-1]
-
-    yield make
-    for store in opened:
-        store.close()
 
 
 def fill(
     store: PostgresStore, tenant: str, count: int, embedder: Embedder = HASH
 ) -> None:
     """Take in so many short texts."""
-    store.claim(embedder.id, embedder.dimension)
-    path = Ingest(
-        store.intake(tenant), embedder, tenant, DuplicateRules(cosine=1.0), Cutting()
-    )
     texts = [f"Boiler {i} belongs to mill {i * 7 % 13}." for i in range(count)]
-    handed = (
-        Handed(source=Source(uri=t, raw_sha256=t), read=lambda t=t: Draft(text=t))
-        for t in texts
-    )
-    assert {receipt.status for receipt in path(handed)} == {"created"}
+    receipts = take(store, tenant, texts, embedder)
+    assert {receipt.status for receipt in receipts} == {"created"}
 
 
 def _only_indexes(store: PostgresStore) -> None:

@@ -3,6 +3,8 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from kept.presets import PRESETS
 from kept.receipts import Receipt, Source
 from kept.render import found_json
 from kept.retrieve import Request
+from kept.settings import Settings
 from kept.stores.postgres import nearest, words
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.writing import number_of
@@ -120,13 +123,17 @@ def _handed(texts: list[Draft]) -> Iterator[Handed]:
 
 
 @pytest.fixture
-def pair(base: KnowledgeBase, make_database: MakeDatabase) -> Iterator[Pair]:
+def pair(
+    tmp_path: Path,
+    open_store: Callable[..., PostgresStore],
+    make_database: MakeDatabase,
+) -> Iterator[Pair]:
     """Return both stores with the same documents."""
-    store = PostgresStore(make_database())
-    pair = Pair(base, store)
-    pair.take(drafts())
-    yield pair
-    store.close()
+    settings = Settings.of({"store": str(tmp_path / "base"), "embedder": "hash"})
+    with KnowledgeBase(settings) as base:
+        pair = Pair(base, open_store(make_database()))
+        pair.take(drafts())
+        yield pair
 
 
 def test_states_have_the_same_fingerprint(pair: Pair) -> None:
@@ -139,10 +146,9 @@ def test_states_have_the_same_fingerprint(pair: Pair) -> None:
         assert (served.chunks, served.embedder) == (embedded.chunks, embedded.embedder)
 
 
-@pytest.mark.parametrize("preset", sorted(PRESETS))
-def test_every_preset_answers_in_the_same_bytes(pair: Pair, preset: str) -> None:
+def test_every_preset_answers_in_the_same_bytes(pair: Pair) -> None:
     """Selection, record and fingerprints are equal, character by character."""
-    for question in QUESTIONS:
+    for preset, question in product(sorted(PRESETS), QUESTIONS):
         one, other = pair.answers(Request(question=question, item="Sleep"), preset)
 
         assert one == other

@@ -1,0 +1,40 @@
+"""Taking texts into a store by the ingest path, for tests of stores."""
+
+from collections.abc import Iterable
+
+from kept.cutting import Cutting
+from kept.duplicates import DuplicateRules
+from kept.embedders.hash import HashEmbedder
+from kept.ingest import Handed, Ingest
+from kept.ports import Embedder, Store
+from kept.receipts import Receipt, Source
+from kept.text.draft import Draft
+
+HASH = HashEmbedder()
+ONLY_EXACT = DuplicateRules(cosine=1.0)
+
+
+def take(
+    store: Store, tenant: str, texts: Iterable[str], embedder: Embedder = HASH
+) -> list[Receipt]:
+    """Take texts in, each under its own name, and return the receipts."""
+    store.claim(embedder.id, embedder.dimension)
+    path = Ingest(store.intake(tenant), embedder, tenant, ONLY_EXACT, Cutting())
+    return list(path(_handed(text) for text in texts))
+
+
+def _handed(text: str) -> Handed:
+    source = Source(uri=text, raw_sha256=text)
+    return Handed(source=source, read=lambda: Draft(text=text))
+
+
+def found_by(store: Store, tenant: str, question: str) -> list[str]:
+    """Return the texts that both legs find for a question, in order of spelling."""
+    [vector] = HASH.embed([question])
+    with store.shelf(tenant) as shelf:
+        terms = shelf.weigh(question)
+        legs = {
+            "dense": shelf.dense_leg(vector, 9, None),
+            "keyword": shelf.keyword_leg(terms, 9, None),
+        }
+        return sorted(c.chunk.text for c in shelf.candidates(vector, terms, legs))
