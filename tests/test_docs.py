@@ -44,7 +44,10 @@ def test_every_dependency_has_its_reason() -> None:
     assert [name for name in names if name not in page] == []
 
 
-@pytest.mark.parametrize("module", ["kept.knowledge_base", "kept.telemetry"])
+@pytest.mark.parametrize(
+    "module",
+    ["kept.auditing", "kept.knowledge_base", "kept.selecting", "kept.telemetry"],
+)
 def test_examples_in_docstrings_run(module: str, tmp_path: Path) -> None:
     """What a docstring shows is what happens."""
     failed, tried = doctest.testmod(
