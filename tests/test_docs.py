@@ -46,7 +46,13 @@ def test_every_dependency_has_its_reason() -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["kept.auditing", "kept.knowledge_base", "kept.selecting", "kept.telemetry"],
+    [
+        "kept.auditing",
+        "kept.knowledge_base",
+        "kept.notebook.base",
+        "kept.selecting",
+        "kept.telemetry",
+    ],
 )
 def test_examples_in_docstrings_run(module: str, tmp_path: Path) -> None:
     """What a docstring shows is what happens."""

@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from kept.errors import KeptError
     from kept.filters import Filters
     from kept.knowledge_base import KnowledgeBase
-    from kept.knowledge_base import open_base as open  # noqa: A004 -- kept.open
     from kept.model import Candidate, Chunk, Document, Query
+    from kept.notebook import Base, Selected
+    from kept.notebook import open_base as open  # noqa: A004 -- kept.open
     from kept.pipeline import Pipeline, Stage
     from kept.retrieve import Found
     from kept.selecting import Selecting, select
     from kept.settings import Settings
 
 __all__ = [
+    "Base",
     "Candidate",
     "Chunk",
     "Decision",
@@ -31,6 +33,7 @@ __all__ = [
     "Pipeline",
     "Query",
     "Refusal",
+    "Selected",
     "Selecting",
     "Selection",
     "Settings",
@@ -43,6 +46,7 @@ __all__ = [
 __version__ = version("kept")
 
 _HOMES = {
+    "Base": "kept.notebook",
     "Candidate": "kept.model",
     "Chunk": "kept.model",
     "Decision": "kept.decisions",
@@ -56,6 +60,7 @@ _HOMES = {
     "Pipeline": "kept.pipeline",
     "Query": "kept.model",
     "Refusal": "kept.decisions",
+    "Selected": "kept.notebook",
     "Selecting": "kept.selecting",
     "Selection": "kept.decisions",
     "Settings": "kept.settings",
@@ -68,7 +73,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
     """Load a public name at its first use, so that importing Kept is quick."""
     if name == "open":
-        return import_module("kept.knowledge_base").open_base
+        return import_module("kept.notebook").open_base
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'kept' has no attribute {name!r}"

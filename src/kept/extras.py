@@ -43,6 +43,8 @@ class Extra:
             raise SettingsError(msg)
 
 
+ARROW = Extra("frames", "pyarrow", "17", "100")
+PANDAS = Extra("frames", "pandas", "2.2", "4")
 HAYSTACK = Extra("haystack", "haystack-ai", "2.20", "4")
 LANGCHAIN = Extra("langchain", "langchain-core", "1.0", "2")
 LLAMA_INDEX = Extra("llama-index", "llama-index-core", "0.14", "0.15")

@@ -1,7 +1,7 @@
 """A knowledge base: what a caller holds to put documents in and ask questions."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -105,7 +105,7 @@ class KnowledgeBase:
         *,
         as_given: bool = False,
         by: Crew | None = None,
-    ) -> Iterator[Receipt]:
+    ) -> Iterable[Receipt]:
         """Take texts in and yield a receipt for each as it is stored.
 
         With *as_given*, no chunk is left out and only an exact copy is reused; *by*
@@ -384,11 +384,3 @@ class KnowledgeBase:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def open_base(folder: str = "./.kept", **settings: Any) -> KnowledgeBase:  # noqa: ANN401 -- checked by the settings
-    """Open the knowledge base in *folder*, making it if it is not there.
-
-    *settings* are those of `Settings`, such as ``tenant`` or ``embedder``.
-    """
-    return KnowledgeBase(Settings.of({"store": str(folder), **settings}))

@@ -28,6 +28,7 @@ from kept.stores.addresses import folder_of, server_of
 from kept.stores.operations import Store
 from kept.stores.recording import Recorder
 from kept.stores.sqlite import FILE, SqliteStore
+from kept.text.reading import FetchLimits
 from kept.text.tokens import analysis_id
 from kept.watching import OnlyLogs, Watch
 
@@ -258,6 +259,15 @@ def duplicate_rules_of(settings: Settings, embedder: Embedder) -> DuplicateRules
         mean_of=settings.near_duplicate_mean_of,
         normalised=settings.near_duplicate_normalised,
         same_numbers=numbers,
+    )
+
+
+def fetch_limits_of(settings: Settings) -> FetchLimits:
+    """Return which pages may be fetched, and how much of them."""
+    return FetchLimits(
+        allowed_hosts=frozenset(settings.url_hosts),
+        max_bytes=settings.url_max_bytes,
+        timeout_seconds=settings.url_timeout_seconds,
     )
 
 

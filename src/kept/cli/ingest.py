@@ -18,7 +18,8 @@ from kept.receipts import Receipt
 from kept.render import receipt_json
 from kept.settings import Settings
 from kept.sources import Handing, Met
-from kept.text.reading import FetchLimits, ReadOptions
+from kept.text.reading import ReadOptions
+from kept.wiring import fetch_limits_of
 
 if TYPE_CHECKING:
     from kept.spread import Workers
@@ -115,11 +116,7 @@ def handing_of(settings: Settings, read: ReadOptions) -> Handing:
     """Return what turns names into texts, within the limits of the settings."""
     return Handing(
         options=read,
-        limits=FetchLimits(
-            allowed_hosts=frozenset(settings.url_hosts),
-            max_bytes=settings.url_max_bytes,
-            timeout_seconds=settings.url_timeout_seconds,
-        ),
+        limits=fetch_limits_of(settings),
     )
 
 

@@ -7,11 +7,10 @@ import typer
 from kept.cli import options
 from kept.cli.output import number, print_json, print_table, say, shortened
 from kept.counters import counters
-from kept.decisions import Decision, Selection, Step, Verdict
 from kept.extractive import extracts, snippet_of
 from kept.filters import Filters
-from kept.model import Candidate
-from kept.render import found_json, short
+from kept.funnel import account, dropped_by, funnel_rows, latest_first
+from kept.render import found_json
 from kept.retrieve import Found
 
 SHOWN_DROPS = 15
@@ -100,14 +99,11 @@ def print_funnel(found: Found) -> None:
     print_table(
         ("stage", "in", "out", "what happened"),
         [
-            ("recall", "", selection.recalled, _legs(found)),
-            *((s.stage, s.before, s.after, _happened(s)) for s in selection.trace),
+            (stage, "" if before is None else before, after, told)
+            for stage, before, after, told in funnel_rows(found)
         ],
     )
-    say(
-        f"{selection.recalled} recalled + {selection.added} added = "
-        f"{len(selection.candidates)} selected + {len(selection.dropped)} dropped"
-    )
+    say(account(selection))
     counted = counters(selection, found.refused).items()
     if told := ", ".join(f"{name} {count}" for name, count in counted if count):
         say(f"counted: {told}")
@@ -119,55 +115,14 @@ def print_funnel(found: Found) -> None:
         [
             (
                 candidate.id,
-                _dropped_by(found, candidate.id),
+                dropped_by(selection, candidate.id),
                 shortened(candidate.document.title, 40),
                 number(candidate.signals.get("relevance")),
                 number(candidate.signals.get("cosine")),
                 number(candidate.signals.get("coverage")),
             )
-            for candidate in _latest_first(selection)[:SHOWN_DROPS]
+            for candidate in latest_first(selection)[:SHOWN_DROPS]
         ],
     )
     if (rest := len(selection.dropped) - SHOWN_DROPS) > 0:
         say(f"… and {rest} more; --json has them all")
-
-
-def _latest_first(selection: Selection) -> list[Candidate]:
-    """Return the dropped, those that came farthest first."""
-    stages = {step.stage: place for place, step in enumerate(selection.trace)}
-    farthest = {
-        decision.chunk_id: stages[step.stage]
-        for step in selection.trace
-        for decision in step.decisions
-        if decision.verdict is Verdict.DROPPED
-    }
-    return sorted(selection.dropped, key=lambda c: -farthest[c.id])
-
-
-def _legs(found: Found) -> str:
-    """Say how many of the candidates each leg brought."""
-    pool = (*found.selection.candidates, *found.selection.dropped)
-    brought = {
-        leg: sum(1 for c in pool if c.signals.get(f"in_{leg}") == 1)
-        for leg in ("dense", "keyword")
-    }
-    return ", ".join(f"{count} {leg}" for leg, count in brought.items() if count)
-
-
-def _happened(step: Step) -> str:
-    """Say what a stage did: its decisions by reason, and its facts."""
-    facts = ", ".join(f"{name}={short(fact)}" for name, fact in step.facts.items())
-    return "; ".join(part for part in (_reasons(step.decisions), facts) if part)
-
-
-def _dropped_by(found: Found, chunk_id: str) -> str:
-    *_, (stage, decision) = found.selection.explain(chunk_id)
-    return f"{stage}: {decision.reason}"
-
-
-def _reasons(decisions: tuple[Decision, ...]) -> str:
-    counts: dict[str, int] = {}
-    for decision in decisions:
-        name = f"{decision.verdict} {decision.reason}"
-        counts[name] = counts.get(name, 0) + 1
-    return ", ".join(f"{count} {name}" for name, count in counts.items())

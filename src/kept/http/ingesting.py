@@ -19,7 +19,8 @@ from kept.settings import Settings
 from kept.stores.jobs import Job, JobLost, Jobs
 from kept.stores.spool import Spool
 from kept.text.draft import Draft
-from kept.text.reading import FetchLimits, ReadOptions, read_bytes, read_url
+from kept.text.reading import ReadOptions, read_bytes, read_url
+from kept.wiring import fetch_limits_of
 
 POLL_SECONDS = 0.5
 
@@ -170,11 +171,7 @@ def _of_item(
         yield _ready(Draft(**{**item["fields"], "text": text}), item["uri"])
         return
     if item["kind"] == "url":
-        limits = FetchLimits(
-            allowed_hosts=frozenset(settings.url_hosts),
-            max_bytes=settings.url_max_bytes,
-            timeout_seconds=settings.url_timeout_seconds,
-        )
+        limits = fetch_limits_of(settings)
         drafts = read_url(item["uri"], limits=limits, options=options)
     else:
         drafts = read_bytes(

@@ -1,0 +1,10 @@
+"""Kept for people: a knowledge base and answers that show themselves in a notebook.
+
+`kept.open` returns a `Base`: a knowledge base that takes paths, and whose searches
+tell how they came about. Nothing here decides anything.
+"""
+
+from kept.notebook.base import Base, Receipts, open_base
+from kept.notebook.selected import Explanation, Selected
+
+__all__ = ["Base", "Explanation", "Receipts", "Selected", "open_base"]

@@ -1,0 +1,140 @@
+"""A knowledge base that takes paths and gives answers which show themselves."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import Any, overload
+
+from kept.asking import Asked
+from kept.explain import why_not
+from kept.filters import Filters
+from kept.ingest import Handed
+from kept.knowledge_base import KnowledgeBase
+from kept.notebook.selected import Explanation, Selected
+from kept.ports import Crew
+from kept.receipts import Receipt
+from kept.retrieve import Request
+from kept.settings import Settings
+from kept.sources import Handing
+from kept.telling import why_not_lines
+from kept.wiring import fetch_limits_of
+
+Names = str | Path | Iterable[str | Path]
+
+
+class Receipts(list[Receipt]):
+    """What became of everything that was handed in, counted when it is shown."""
+
+    def __repr__(self) -> str:
+        counts = Counter(receipt.status for receipt in self)
+        told = ", ".join(f"{count} {status}" for status, count in counts.items())
+        return f"{len(self)} texts: {told}" if self else "nothing was handed in"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{escape(r.source_uri)}</td><td>{escape(r.status)}</td>"
+            f"<td>{r.chunks}</td><td>{escape(r.error or r.rule or '')}</td></tr>"
+            for r in self
+        )
+        head = "<tr><th>source</th><th>status</th><th>chunks</th><th></th></tr>"
+        return f"<p>{escape(repr(self))}</p><table>{head}{rows}</table>"
+
+
+class Base(KnowledgeBase):
+    """A knowledge base for people.
+
+    >>> import kept
+    >>> kb = kept.open(folder, embedder="hash")
+    >>> kb.add("Employees have 28 days of leave.", title="Leave")
+    1 texts: 1 created
+    >>> kb.search("How many days of leave do employees have?")
+    1 passage for 'How many days of leave do employees have?': Leave
+    >>> kb.close()
+    """
+
+    @overload
+    def ingest(self, handed: Names) -> Receipts: ...
+
+    @overload
+    def ingest(
+        self,
+        handed: Iterable[Handed],
+        *,
+        as_given: bool = False,
+        by: Crew | None = None,
+    ) -> Iterable[Receipt]: ...
+
+    def ingest(
+        self,
+        handed: Any,
+        *,
+        as_given: bool = False,
+        by: Crew | None = None,
+    ) -> Iterable[Receipt]:
+        """Take in files, folders or pages by their names, and return the receipts.
+
+        Texts that are handed in one by one are taken in as they are asked for.
+        """
+        names = _names(handed)
+        if names is None:
+            return super().ingest(handed, as_given=as_given, by=by)
+        handing = Handing(limits=fetch_limits_of(self.settings))
+        return Receipts(super().ingest(handing(names)))
+
+    def add(self, text: str, **fields: Any) -> Receipts:  # noqa: ANN401 -- a draft's
+        """Take one text in; *fields* are those of a draft, such as title and tags."""
+        return Receipts(super().add(text, **fields))
+
+    def search(  # noqa: PLR0913 -- a question has as many sides
+        self,
+        question: str,
+        *,
+        k: int | None = None,
+        filters: Filters | None = None,
+        intent: str = "other",
+        item: str | None = None,
+        pinned: Iterable[str] = (),
+    ) -> Selected:
+        """Return the passages that deserve to be cited, or a refusal."""
+        found = super().search(
+            question, k=k, filters=filters, intent=intent, item=item, pinned=pinned
+        )
+        return Selected.of(found)
+
+    def why_not(self, document: str, question: str) -> Explanation:
+        """Tell why a document or chunk is not in the answer to a question."""
+        request = Request(question=question, tenant=self.tenant)
+        return Explanation(tuple(why_not_lines(why_not(self, document, request))))
+
+    async def asearch(self, question: str, **sides: Any) -> Selected:  # noqa: ANN401 -- those of search
+        """Search without holding up an event loop."""
+        return await asyncio.to_thread(self.search, question, **sides)
+
+    async def aask(self, question: str, **sides: Any) -> Asked:  # noqa: ANN401 -- those of ask
+        """Ask without holding up an event loop."""
+        return await asyncio.to_thread(self.ask, question, **sides)
+
+    async def aingest(self, names: Names) -> Receipts:
+        """Take in by names without holding up an event loop."""
+        return await asyncio.to_thread(self.ingest, names)
+
+
+def _names(handed: object) -> list[str] | None:
+    """Return the names in *handed*; None if it holds texts, not names."""
+    if isinstance(handed, str | Path):
+        return [str(handed)]
+    if isinstance(handed, list | tuple) and all(
+        isinstance(one, str | Path) for one in handed
+    ):
+        return [str(one) for one in handed]
+    return None
+
+
+def open_base(folder: str | Path = "./.kept", **settings: Any) -> Base:  # noqa: ANN401 -- checked by the settings
+    """Open the knowledge base in *folder*, making it if it is not there.
+
+    *settings* are those of `Settings`, such as ``tenant`` or ``embedder``.
+    """
+    return Base(Settings.of({"store": str(folder), **settings}))

@@ -1,0 +1,184 @@
+"""A knowledge base for people: paths in, answers that show themselves."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from io import StringIO
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from rich.console import Console
+
+import kept
+from kept.errors import NotFoundError, SettingsError
+from kept.extras import PANDAS, Extra
+from kept.knowledge_base import KnowledgeBase
+from kept.notebook import Base, Selected
+from kept.render import found_json
+
+QUESTION = "How many days of leave do employees have?"
+HOSTILE = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Iterator[Base]:
+    """Return a knowledge base filled from a folder."""
+    folder = tmp_path / "handbook"
+    folder.mkdir()
+    (folder / "leave.md").write_text(
+        "# Leave\n\nEmployees have 28 days of leave, five more after ten years.\n"
+    )
+    (folder / "hostile.txt").write_text(f"Leave days and {HOSTILE} of employees.\n")
+    (folder / "invoices.txt").write_text("Invoice INV-49302 was paid in March.\n")
+    with kept.open(tmp_path / "kb", embedder="hash") as opened:
+        opened.ingest(folder)
+        yield opened
+
+
+def test_a_folder_is_taken_in_by_its_name(tmp_path: Path) -> None:
+    """A path, a string or a list of either; the receipts count themselves."""
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one.write_text("The heron fishes at dawn by the old mill.")
+    other.write_text("The dipper walks under water in the cold stream.")
+
+    with kept.open(tmp_path / "kb", embedder="hash") as base:
+        first = base.ingest(str(one))
+        both = base.ingest([one, other])
+
+    assert repr(first) == "1 texts: 1 created"
+    assert sorted(r.status for r in both) == ["created", "unchanged"]
+    assert "one.txt" in both._repr_html_()
+
+
+def test_a_selection_reads_as_a_sentence(base: Base) -> None:
+    """The question, and what is cited for it."""
+    found = base.search(QUESTION)
+
+    assert repr(found).startswith(f"{len(found)} passages for {QUESTION!r}: ")
+    assert "Leave" in repr(found)
+
+
+def test_a_refusal_is_false_and_says_why(base: Base) -> None:
+    """Nothing to cite is nothing to count on."""
+    found = base.search("Who won the world cup final in football?")
+
+    assert not found
+    assert len(found) == 0
+    assert repr(found).endswith(": nothing_relevant")
+    assert "Nothing to cite" in found._repr_html_()
+    assert "refused: nothing_relevant" in str(found.explain())
+
+
+def test_it_is_the_same_answer_as_through_every_other_door(base: Base) -> None:
+    """What shows itself is the found thing itself."""
+    shown = base.search(QUESTION)
+    plain = KnowledgeBase.search(base, QUESTION)
+
+    as_shown, as_plain = shown.to_json(), found_json(plain)
+    as_shown.pop("timings")
+    as_plain.pop("timings")
+    assert json.dumps(as_shown) == json.dumps(as_plain)
+    assert [p["chunk_id"] for p in shown] == [c.id for c in plain.selection.candidates]
+
+
+def test_the_funnel_adds_up_and_is_drawn(base: Base) -> None:
+    """Recalled and added are selected and dropped, in words and in the picture."""
+    found = base.search(QUESTION)
+    told = found.explain()
+
+    selection = found.selection
+    total = (
+        f"{selection.recalled} recalled + 0 added = "
+        f"{len(selection.candidates)} selected + {len(selection.dropped)} dropped"
+    )
+    assert told.lines[-1] == total
+    drawn = told._repr_html_()
+    assert drawn.startswith("<svg")
+    assert drawn.count("<g>") == len(selection.trace) + 1
+
+
+def test_one_candidate_tells_its_story(base: Base) -> None:
+    """By its id; an unknown one is refused."""
+    found = base.search(QUESTION)
+
+    [chosen, *_] = found
+    assert "selected: place 1" in str(found.explain(chosen["chunk_id"]))
+    with pytest.raises(NotFoundError):
+        found.explain("nobody:0000")
+
+
+def test_why_not_is_told_in_sentences(base: Base) -> None:
+    """A document is named by its id."""
+    [invoice] = [
+        stored.document
+        for stored in base.store.documents(base.tenant)
+        if stored.document.source_uri.endswith("invoices.txt")
+    ]
+
+    told = str(base.why_not(invoice.id, QUESTION))
+
+    assert invoice.id in told
+
+
+def test_markup_in_a_passage_is_text(base: Base) -> None:
+    """Nothing that was ingested becomes HTML."""
+    found = base.search(QUESTION)
+
+    assert any(HOSTILE in passage["text"] for passage in found)
+    assert HOSTILE not in found._repr_html_()
+    assert "&lt;script&gt;" in found._repr_html_()
+
+
+def test_the_terminal_gets_a_table(base: Base) -> None:
+    """Relevance as a percentage, markup as text."""
+    stream = StringIO()
+
+    Console(file=stream, width=160).print(base.search(QUESTION))
+
+    assert "%" in stream.getvalue()
+    assert HOSTILE in stream.getvalue()
+
+
+def test_every_candidate_is_a_row(base: Base) -> None:
+    """Selected first, each dropped one with its stage and reason."""
+    found = base.search(QUESTION)
+    frame, table = found.to_pandas(), found.to_arrow()
+
+    selection = found.selection
+    assert isinstance(frame, pd.DataFrame)
+    assert isinstance(table, pa.Table)
+    assert len(frame) == table.num_rows == selection.recalled + selection.added
+    assert frame["state"].tolist()[: len(found)] == ["selected"] * len(found)
+    dropped = frame[frame["state"] == "dropped"]
+    assert dropped["dropped_by"].notna().all()
+    assert dropped["reason"].notna().all()
+    assert frame.loc[0, "relevance"] == selection.candidates[0].signals["relevance"]
+
+
+def test_a_missing_extra_is_named_with_its_command() -> None:
+    """What to install is said."""
+    absent = Extra("frames", "no-such-package-of-ours", "1", "2")
+
+    with pytest.raises(SettingsError, match=r'pip install "kept\[frames\]"'):
+        absent.demand()
+    PANDAS.demand()
+
+
+def test_there_are_twins_for_an_event_loop(base: Base, tmp_path: Path) -> None:
+    """Search, ask and ingest, each away from the loop."""
+    late = tmp_path / "late.txt"
+    late.write_text("Parental leave of employees lasts 14 months.")
+
+    async def all_three() -> tuple[Selected, str, int]:
+        receipts = await base.aingest(late)
+        found = await base.asearch("How long is parental leave of employees?")
+        asked = await base.aask("How long is parental leave of employees?")
+        return found, asked.answer.text, len(receipts)
+
+    found, text, count = asyncio.run(all_three())
+
+    assert count == 1
+    assert found
+    assert "14 months" in text
