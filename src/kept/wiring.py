@@ -53,7 +53,9 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
     if name == "hash":
         return HashEmbedder()
     if name == "minilm":
-        return MiniLmEmbedder(progress=progress or silent)
+        return MiniLmEmbedder(
+            progress=progress or silent, device=settings.embedder_device
+        )
     from kept.embedders.openai import OpenAiEmbedder  # noqa: PLC0415 -- brings httpx
 
     for name in ("embedder_url", "embedder_model"):
