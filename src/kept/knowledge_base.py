@@ -386,9 +386,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def open_base(folder: str = "./.kept", **settings: Any) -> KnowledgeBase:  # noqa: ANN401 -- checked by the settings
+def open_base(
+    folder: str = "./.kept",
+    *,
+    watch: Watch | None = None,
+    **settings: Any,  # noqa: ANN401 -- checked by the settings
+) -> KnowledgeBase:
     """Open the knowledge base in *folder*, making it if it is not there.
 
-    *settings* are those of `Settings`, such as ``tenant`` or ``embedder``.
+    *settings* are those of `Settings`, such as ``tenant``; a *watch* sees all.
     """
-    return KnowledgeBase(Settings.of({"store": str(folder), **settings}))
+    return KnowledgeBase(Settings.of({"store": str(folder), **settings}), watch=watch)
