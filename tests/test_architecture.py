@@ -22,7 +22,7 @@ LAYERS = (
     {"settings", "asking", "watching", "telemetry"},
     {"wiring"},
     {"selecting", "spread"},
-    {"knowledge_base", "explain", "replay", "differences", "telling"},
+    {"knowledge_base", "migrating", "explain", "replay", "differences", "telling"},
     {"evaluating", "reference_store", "auditing"},
     {"examples", "examples_few_shot"},
     {"cli", "http", "integrations", "mcp"},
