@@ -2,7 +2,7 @@
 
 import tomllib
 from dataclasses import replace
-from importlib import metadata
+from importlib import import_module, metadata, reload
 from pathlib import Path
 
 import pytest
@@ -64,3 +64,15 @@ def test_the_lower_bound_counts() -> None:
 
     with pytest.raises(SettingsError, match=metadata.version("langchain-core")):
         newer.demand()
+
+
+@pytest.mark.parametrize("module", ["haystack", "langchain", "llama_index"])
+def test_an_integration_is_not_imported_over_a_strange_version(
+    monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    """The refusal comes before anything of the framework is used."""
+    integration = import_module(f"kept.integrations.{module}")
+    monkeypatch.setattr(extras, "version", lambda package: "99.0")
+
+    with pytest.raises(SettingsError, match=r"99\.0 is installed; expected a version"):
+        reload(integration)

@@ -46,6 +46,11 @@ class Settings(PresetSettings):
     embedder: Literal["minilm", "hash", "openai"] = Field(
         default="minilm", description="What turns text into vectors"
     )
+    embedder_device: Literal["auto", "cpu", "cuda"] = Field(
+        default="auto",
+        description="What minilm runs on: a GPU where onnxruntime offers one, else "
+        "the processor",
+    )
     embedder_url: str | None = Field(
         default=None,
         description="Base URL of an OpenAI-compatible service, for embedder openai",

@@ -25,6 +25,7 @@ from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
 from kept.settings import Settings
 from kept.stores.addresses import folder_of, server_of
+from kept.stores.moving import refuse_unfinished
 from kept.stores.operations import Store
 from kept.stores.recording import Recorder
 from kept.stores.sqlite import FILE, SqliteStore
@@ -54,7 +55,9 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
     if name == "hash":
         return HashEmbedder()
     if name == "minilm":
-        return MiniLmEmbedder(progress=progress or silent)
+        return MiniLmEmbedder(
+            progress=progress or silent, device=settings.embedder_device
+        )
     from kept.embedders.openai import OpenAiEmbedder  # noqa: PLC0415 -- brings httpx
 
     for name in ("embedder_url", "embedder_model"):
@@ -83,7 +86,21 @@ def _embedder_name(settings: Settings) -> str:
 
 
 def store_of(settings: Settings, *, writable: bool) -> Store:
-    """Return the store that the settings name: a folder, or a server by its URL."""
+    """Return the store that the settings name: a folder, or a server by its URL.
+
+    One that a migration has not filled yet is refused.
+    """
+    store = any_store_of(settings, writable=writable)
+    try:
+        refuse_unfinished(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def any_store_of(settings: Settings, *, writable: bool) -> Store:
+    """Return the store that the settings name, in whatever state it is."""
     folder = folder_of(settings.store)
     if folder is not None:
         return SqliteStore(folder, writable=writable)

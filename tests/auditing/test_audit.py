@@ -184,6 +184,20 @@ def test_a_top_that_changes_with_k_is_found() -> None:
     assert found.numbers["flips_across_runs"] == 0
 
 
+def test_ids_that_change_from_call_to_call_are_found() -> None:
+    """The texts are the same, but nobody can cite them."""
+    fresh = itertools.count()
+
+    def search(question: str, k: int) -> list[Result]:
+        return [(str(next(fresh)), text, s) for _, text, s in good(question, k)]
+
+    found = report_on(search).of("order")
+
+    assert found.severity is Severity.PROBLEM
+    assert found.numbers["flips_across_ids"] == len(QUESTIONS)
+    assert found.numbers["flips_across_runs"] == 0
+
+
 def test_a_tie_through_the_cut_is_found() -> None:
     """Places k and k + 1 have the same score."""
 

@@ -80,8 +80,10 @@ def test_what_is_no_list_of_results_is_told(returned: Any, told: str) -> None:  
         hits_of(returned)
 
 
-def test_the_text_stands_for_a_missing_id() -> None:
-    """The same text has the same key, and another text another."""
-    one, same, other = hits_of(["a", "a", "b"])
+def test_the_text_tells_results_apart() -> None:
+    """Chunks of one document are two results; without a text the id has to do."""
+    one, same, other = hits_of([("doc", "a"), ("new", "a"), ("doc", "b")])
+    bare, twin = hits_of([{"id": "x"}, {"id": "y"}])
 
     assert one.key == same.key != other.key
+    assert (bare.key, twin.key) == ("x", "y")

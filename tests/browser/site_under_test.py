@@ -99,13 +99,16 @@ def _evaluated(folder: Path) -> None:
     ids = {
         path.relative_to(HANDBOOK).as_posix(): f"d{n}" for n, path in enumerate(texts)
     }
+    questions = yaml.safe_load((HANDBOOK.parent / "questions.yaml").read_text())
     asked = [
         (f"q{n}", one["text"], one["expect"])
-        for n, one in enumerate(
-            yaml.safe_load((HANDBOOK.parent / "questions.yaml").read_text())
-        )
+        for n, one in enumerate(questions)
         if one["expect"] != "refuse" and all(name in ids for name in one["expect"])
     ]
+    far = [one["text"] for one in questions if one["expect"] == "refuse"]
+    _write(
+        folder / "far.jsonl", [{"_id": f"f{n}", "text": t} for n, t in enumerate(far)]
+    )
     _write(
         collection / "corpus.jsonl",
         [
@@ -124,7 +127,7 @@ def _evaluated(folder: Path) -> None:
         ran = kept(
             *("eval", "collection", collection, "--preset", preset, *HASH),
             *("--store", folder / "evaluated", "--out", folder / "runs" / preset),
-            *("--name", preset, "--traces", "--json"),
+            *("--name", preset, "--traces", "--probe", folder / "far.jsonl", "--json"),
         )
         assert ran.code == 0, ran
 

@@ -104,7 +104,7 @@ def test_two_runs_are_compared_down_to_their_traces(visitor: Visitor) -> None:
     page.locator("main").get_by_role("link", name=RUNS[0], exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(RUNS[0])
     expect(
-        page.locator("figure", has_text="overage").locator("svg").first
+        page.locator("figure", has_text="Risk against coverage").locator("svg").first
     ).to_be_visible()
     visitor.goto("/evaluation")
     page.get_by_label(f"{a} as A").check()
@@ -112,7 +112,7 @@ def test_two_runs_are_compared_down_to_their_traces(visitor: Visitor) -> None:
     page.get_by_role("button", name="Compare B with A").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("B against A")
     expect(page.get_by_role("row", name=re.compile("nDCG@10"))).to_be_visible()
-    page.get_by_role("link", name=re.compile("^A, trace of")).first.click()
+    page.get_by_role("link", name=re.compile(r"^A\s*, trace of")).first.click()
 
     expect(
         page.get_by_role("heading", name="From recalled to selected")

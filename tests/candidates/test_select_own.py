@@ -6,6 +6,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kept
 from kept import KnowledgeBase, Passage, Selecting
@@ -148,6 +150,70 @@ def test_repeats_are_dropped_with_the_one_they_repeat(guard: Selecting) -> None:
         [(stage, decision)] = found.selection.explain(copy)
         assert (stage, decision.reason) == ("drop_repeats", "repeated")
         assert decision.evidence == {"same_as": "leeds"}
+
+
+def test_a_repeat_is_the_worse_placed_in_whatever_order_they_came(
+    guard: Selecting,
+) -> None:
+    """The better score keeps the id; a name that is taken is not given again."""
+    pool = [
+        Passage(id="a", text=LEEDS, score=0.3),
+        Passage(id="a", text=LEEDS, score=0.9),
+        Passage(id="a#2", text=KIEL, score=0.5),
+    ]
+
+    one = guard.select(QUESTION, pool, scores="similarity")
+    other = guard.select(QUESTION, pool[::-1], scores="similarity")
+
+    assert shown(one) == shown(other)
+    assert chosen(one) == ["a", "a#2"]
+    assert one.selection.candidates[0].signal("given") == 0.9
+    assert decided(one, "a#3") == [("drop_repeats", "repeated")]
+
+
+def test_what_the_gate_turns_away_is_in_the_record(guard: Selecting) -> None:
+    """Small talk is no question, and nothing that was handed in vanishes."""
+    found = guard.select("hey there", handed(0.9, 0.8, 0.7), scores="similarity")
+
+    assert found.refused is not None
+    assert found.refused.reason == "query_quality"
+    assert found_json(found)["record"]["recalled"] == 3
+    [(stage, decision)] = found.selection.explain("pump")
+    assert (stage, decision.reason) == ("gate", "query_quality")
+    assert decision.evidence == {"content_words": 0, "at_least": 3}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([LEEDS, KIEL, PUMP, "x"]),
+            st.one_of(st.none(), st.sampled_from("abc")),
+            st.floats(-1e15, 1e15),
+        ),
+        max_size=8,
+    ),
+    st.sampled_from(["similarity", "rerank", "none"]),
+    st.randoms(use_true_random=False),
+)
+def test_nothing_vanishes_and_arrival_does_not_matter(
+    guard: Selecting,
+    rows: list[tuple[str, str | None, float]],
+    scores: str,
+    random: Random,
+) -> None:
+    """Whatever is handed in is selected or dropped, and shuffling changes nothing."""
+    names: dict[str, str] = {}
+    pool = [
+        Passage(id=id_, text=names.setdefault(id_ or text, text), score=score)
+        for text, id_, score in rows
+    ]
+
+    found = guard.select(QUESTION, pool, scores=scores)
+
+    selection = found.selection
+    assert len(selection.candidates) + len(selection.dropped) == len(pool)
+    mixed = random.sample(pool, len(pool))
+    assert shown(guard.select(QUESTION, mixed, scores=scores)) == shown(found)
 
 
 def test_a_missing_id_is_derived_from_the_text(guard: Selecting) -> None:

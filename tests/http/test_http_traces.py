@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from house import House, problem
+from house import House, OpenHouse, problem
 
 from kept.stores.schema import MIGRATIONS
+from loopback import piece, serving, streams
 
 QUESTION = "how many days of leave do employees have?"
 
@@ -214,3 +215,25 @@ def test_aliases_and_chunks_come_in_pages(house: House) -> None:
     assert sorted(one["source_uri"] for one in aliases) == [
         f"copy/{n}" for n in range(3)
     ]
+
+
+def test_what_a_model_writes_is_not_remembered(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may say something else the next time; word for word it is remembered."""
+    told = streams(piece("28 days [1]."), piece("", "stop"), "[DONE]")
+    with serving(told) as model:
+        monkeypatch.setenv("KEPT_LLM_MODEL", "loopback")
+        monkeypatch.setenv("KEPT_LLM_BASE_URL", model.url)
+        house = open_house()
+        house.add("Employees have 28 days of leave a year.", title="Handbook")
+
+        def cached(**more: object) -> str:
+            body = {"question": QUESTION, **more}
+            response = house.ask("POST", "/v1/ask", json=body)
+            assert response.status_code == 200, response.text
+            return str(response.headers["kept-cache"])
+
+        assert [cached(), cached()] == ["miss", "miss"]
+        assert [cached(extractive=True), cached(extractive=True)] == ["miss", "hit"]
+        assert len(model.requests) == 2

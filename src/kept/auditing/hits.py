@@ -31,8 +31,7 @@ class Named(NamedTuple):
 class Hit:
     """One result: what it is called, what it says, and what it was scored.
 
-    Without an id of its own, the text stands for it. *score_name* is how the
-    retriever calls the score, if it says so.
+    *score_name* is how the retriever calls the score, if it says so.
     """
 
     id: str | None
@@ -42,8 +41,11 @@ class Hit:
 
     @property
     def key(self) -> str:
-        """What tells it from others."""
-        if self.id is not None:
+        """What tells it from others: its text, or without one its id.
+
+        Ids may be those of whole documents, or new with every call.
+        """
+        if not self.text and self.id is not None:
             return self.id
         return hashlib.sha256(self.text.encode("utf-8", "replace")).hexdigest()[:16]
 

@@ -25,6 +25,7 @@ def order(observed: Observed) -> Finding:
         "runs": [one for one in asked if _differs(one.first, one.runs[1:])],
         "threads": [one for one in asked if _differs(one.first, [one.threaded])],
         "k": [one for one in asked if _cut_differs(one)],
+        "ids": [one for one in asked if _renamed(one)],
     }
     numbers = {f"flips_across_{name}": len(of) for name, of in flipped.items()}
     numbers["questions"] = len(asked)
@@ -32,6 +33,7 @@ def order(observed: Observed) -> Finding:
         "runs": "asked again, {n} of {of} questions got another order",
         "threads": "asked beside others, {n} of {of} got another order",
         "k": "asked for fewer or more, {n} of {of} got another top",
+        "ids": "asked again, {n} of {of} got the same texts under other ids",
     }
     told = [
         headings[name].format(n=len(of), of=len(asked)) + f", such as {_named(of[0])}."
@@ -137,6 +139,17 @@ def failures(observed: Observed) -> Finding:
 
 def _differs(first: Answer, others: Iterable[Answer]) -> bool:
     return any(not one.error and one.keys != first.keys for one in others)
+
+
+def _renamed(one: Asked) -> bool:
+    """Tell whether the same texts came back under other names."""
+    names = [hit.id for hit in one.first.hits]
+    return any(
+        not run.error
+        and run.keys == one.first.keys
+        and [hit.id for hit in run.hits] != names
+        for run in one.runs[1:]
+    )
 
 
 def _cut_differs(one: Asked) -> bool:

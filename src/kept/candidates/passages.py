@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from kept.candidates.meaning import Given, Scores
@@ -99,11 +100,7 @@ class Pool:
     @property
     def fingerprint(self) -> str:
         """The digest of all that decides a selection from it."""
-        rows = [
-            (m.id, m.given, _shown(replace(m.passage, score=None)))
-            for m in sorted(self.members, key=lambda m: m.id)
-        ]
-        shown = json.dumps(rows, sort_keys=True, skipkeys=True, default=_named)
+        shown = "\n".join(map(_said, sorted(self.members, key=lambda m: m.id)))
         return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
     def demand(self, chunk_ids: Iterable[str]) -> None:
@@ -117,11 +114,10 @@ class Pool:
 def pool_of(passages: Iterable[Passage], given: Given) -> Pool:
     """Check and name what was handed in.
 
-    A passage that comes twice is named ``id#2`` the second time, so that both are
-    accounted for.
+    A passage that comes twice is named ``id#2`` where it is worse placed, so that
+    both are accounted for, in whatever order they came.
     """
     texts: dict[str, str] = {}
-    times: dict[str, int] = {}
     members: list[Member] = []
     for place, passage in enumerate(passages, start=1):
         id_ = _id(passage, place, given)
@@ -131,10 +127,33 @@ def pool_of(passages: Iterable[Passage], given: Given) -> Pool:
                 "one passage, document_id what it is a part of"
             )
             raise InputError(msg)
-        times[id_] = times.get(id_, 0) + 1
-        unique = id_ if times[id_] == 1 else f"{id_}#{times[id_]}"
-        members.append(Member(unique, passage, _score(passage, place, given.scores)))
-    return Pool(given, tuple(members))
+        members.append(Member(id_, passage, _score(passage, place, given.scores)))
+    return Pool(given, _told_apart(members, given.scores))
+
+
+def _told_apart(members: list[Member], scores: Scores) -> tuple[Member, ...]:
+    """Return the members where they were, each by an id of its own."""
+    taken = {member.id for member in members}
+    seen: set[str] = set()
+    apart = list(members)
+    for place in sorted(
+        range(len(members)), key=lambda n: _standing(members[n], scores)
+    ):
+        member = members[place]
+        if member.id not in seen:
+            seen.add(member.id)
+            continue
+        names = (f"{member.id}#{number}" for number in count(2))
+        free = next(name for name in names if name not in taken)
+        taken.add(free)
+        apart[place] = replace(member, id=free)
+    return tuple(apart)
+
+
+def _standing(member: Member, scores: Scores) -> tuple[str, float, str]:
+    """Return what orders members of one id: the better score, then all they say."""
+    given = member.given or 0.0
+    return member.id, given if scores.smaller_is_better else -given, _said(member)
 
 
 def _id(passage: Passage, place: int, given: Given) -> str:
@@ -162,10 +181,13 @@ def _score(passage: Passage, place: int, scores: Scores) -> float | None:
     return scores.checked(passage.score, f"passage {passage.id or place!r}")
 
 
-def _shown(passage: Passage) -> list[Any]:
-    own = {str(key): value for key, value in passage.metadata.items()}
-    plain = replace(passage, metadata=own)
-    return [getattr(plain, name) for name in Passage.__slots__]
+def _said(member: Member) -> str:
+    """Return all that a member says, as one text that is the same everywhere."""
+    own = {str(key): value for key, value in member.passage.metadata.items()}
+    plain = replace(member.passage, score=None, metadata=own)
+    fields = [getattr(plain, name) for name in Passage.__slots__]
+    row = (member.id, member.given, fields)
+    return json.dumps(row, sort_keys=True, skipkeys=True, default=_named)
 
 
 def _named(value: object) -> str:

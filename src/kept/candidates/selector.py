@@ -9,10 +9,10 @@ from kept.calibration import Calibration
 from kept.candidates.meaning import Given, Scores
 from kept.candidates.measuring import Texts, embedded
 from kept.candidates.passages import Pool
-from kept.decisions import Refusal, Selection
+from kept.decisions import Drop, Refusal, Selection, Step, sift
 from kept.gate import turned_away
 from kept.model import Candidate
-from kept.pipeline import Stage
+from kept.pipeline import Stage, ranked
 from kept.ports import Embedder
 from kept.presets.plan import Plan
 from kept.retrieve import Fingerprints, Found, Request, check_question, selected
@@ -92,7 +92,7 @@ class Selector:
         if self.plan.gate is not None:
             refused = turned_away(self.plan.gate, request.question, terms)
             if refused is not None:
-                return refused, Selection(())
+                return refused, _all_refused(pool, refused)
         candidates = self._candidates(request.question, pool, texts, terms)
         return selected(self.plan, request, self.calibration(candidates))
 
@@ -125,6 +125,23 @@ class Selector:
                 pool.members, values, vectors, strict=True
             )
         )
+
+
+def _all_refused(pool: Pool, refused: Refusal) -> Selection:
+    """Return a record in which the gate turned everything away that was handed in."""
+    scores = pool.given.scores
+    candidates = ranked(
+        Candidate(
+            chunk=member.chunk(count_tokens(member.passage.text)),
+            document=member.document(),
+            score=_arrival(member.given, 0.0, scores),
+            signals={} if member.given is None else {"given": member.given},
+        )
+        for member in pool.members
+    )
+    drop = Drop(refused.reason, refused.evidence)
+    decisions = sift(candidates, lambda _: drop).decisions
+    return Selection((), candidates, (Step("gate", len(candidates), 0, decisions),))
 
 
 def _given_cosines(pool: Pool) -> Floats:

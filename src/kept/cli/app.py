@@ -11,6 +11,7 @@ from kept.cli import (
     explain,
     ingest,
     manage,
+    migrate,
     mcp,
     references,
     search,
@@ -50,6 +51,7 @@ app.command()(calibrate.calibrate)
 app.command()(evaluate.sweep)
 app.command()(upkeep.reembed)
 app.command()(upkeep.doctor)
+app.command()(migrate.migrate)
 app.command()(serve.serve)
 app.command()(mcp.mcp)
 app.command("audit-retriever")(audit.audit_retriever)

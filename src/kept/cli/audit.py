@@ -1,5 +1,6 @@
 """Auditing somebody else's retriever."""
 
+import os
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -16,6 +17,7 @@ from kept.cli.output import complain, print_json, say
 from kept.errors import UnreadableSourceError
 
 PROBLEMS = 24
+COLOURS = {"PROBLEM": "red", "warning": "yellow", "fine": "green"}
 
 
 def audit_retriever(
@@ -64,10 +66,19 @@ def audit_retriever(
     if as_json:
         print_json(report.as_data())
     else:
+        coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         for line in report.lines():
-            say(line)
+            say(_coloured(line) if coloured else line)
     if report.problems:
         raise typer.Exit(PROBLEMS)
+
+
+def _coloured(line: str) -> str:
+    """Return a line with its severity in the colour that people expect."""
+    for label, colour in COLOURS.items():
+        if line.startswith(f"{label} "):
+            return typer.style(label, fg=colour, bold=True) + line[len(label) :]
+    return line
 
 
 def _write(path: Path, text: str) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from kept import models
 from kept.embedders import checked, require_text
+from kept.embedders.device import Device, check_running, providers_for
 from kept.model_sources import Progress
 from kept.ports import Vectors
 
@@ -34,7 +35,8 @@ class MiniLmEmbedder:
 
     Every text is embedded alone and unpadded, one thread each, so its vector does
     not depend on its neighbours. The model loads at the first call, and is
-    installed then if it is missing.
+    installed then if it is missing. A GPU that the runtime offers is used; its
+    vectors may differ from a processor's in the last digits.
 
     The version in the id is raised whenever the same text gets another vector: by
     another build of the encoder, another cut or another pooling.
@@ -46,6 +48,7 @@ class MiniLmEmbedder:
     """
 
     threads: int = field(default_factory=all_cores)
+    device: Device = "auto"
     progress: Progress = field(default=models.silent, compare=False)
     near_match_distance: float = 0.20
     near_duplicate_cosine: float = 0.97
@@ -73,7 +76,7 @@ class MiniLmEmbedder:
         return checked(rows[order], texts, self.id)
 
     def _rows(self, texts: list[str]) -> Vectors:
-        encoder = _encoder(self.progress)
+        encoder = _encoder(self.progress, self.device)
         if len(texts) == 1 or self.threads == 1:
             return np.stack([encoder.vector(text) for text in texts])
         with ThreadPoolExecutor(min(self.threads, len(texts))) as pool:
@@ -95,20 +98,21 @@ class _Encoder:
         return row
 
 
-_encoders: dict[Path, _Encoder] = {}
+_encoders: dict[tuple[Path, Device], _Encoder] = {}
 _loading = threading.Lock()
 
 
-def _encoder(progress: Progress) -> _Encoder:
+def _encoder(progress: Progress, device: Device) -> _Encoder:
     """Return the encoder of this process, loaded by whoever asks first."""
     with _loading:
-        folder = models.model_folder("minilm")
-        if folder not in _encoders:
-            _encoders[folder] = _load(models.ready("minilm", progress=progress))
-        return _encoders[folder]
+        key = models.model_folder("minilm"), device
+        if key not in _encoders:
+            folder = models.ready("minilm", progress=progress)
+            _encoders[key] = _load(folder, device)
+        return _encoders[key]
 
 
-def _load(folder: Path) -> _Encoder:
+def _load(folder: Path, device: Device) -> _Encoder:
     # Imported here: they take most of a cold start, and not every start embeds.
     import onnxruntime  # noqa: PLC0415
     from tokenizers import Tokenizer  # noqa: PLC0415
@@ -124,7 +128,9 @@ def _load(folder: Path) -> _Encoder:
     options.graph_optimization_level = (
         onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     )
+    providers = providers_for(device, onnxruntime.get_available_providers())
     session = onnxruntime.InferenceSession(
-        str(folder / models.ENCODER), options, providers=["CPUExecutionProvider"]
+        str(folder / models.ENCODER), options, providers=providers
     )
+    check_running(providers, session.get_providers())
     return _Encoder(tokenizer, session)

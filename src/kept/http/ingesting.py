@@ -69,7 +69,7 @@ class Runner:
             self._thread.join()
 
     def bell(self) -> asyncio.Event:
-        """Return an event that is set whenever a job may have moved, here or elsewhere."""
+        """Return an event that is set when a job may have moved, here or elsewhere."""
         bell = asyncio.Event()
         self._bells.add(bell)
         return bell

@@ -23,6 +23,16 @@ from kept.stores.writing import as_json
 ANSWERED = "answered"
 CACHE = "kept-cache"
 TRACE = "kept-trace"
+BESIDE: dict[str, Any] = {
+    "Kept-Cache": {
+        "description": "hit if the answer was still known, else miss.",
+        "schema": {"type": "string", "enum": ["hit", "miss"]},
+    },
+    "Kept-Trace": {
+        "description": "The trace that the answer left, unless nothing is recorded.",
+        "schema": {"type": "string"},
+    },
+}
 
 
 def within_limits(caller: Caller, asked: SearchIn) -> Request:

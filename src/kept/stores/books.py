@@ -6,6 +6,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument
+from kept.stores.filing import Filed
 from kept.stores.sql import Database
 
 P = ParamSpec("P")
@@ -27,6 +28,10 @@ class Books(Protocol):
         self, connection: Own, tenant: int, new: NewDocument, vectors: Vectors
     ) -> int:
         """Store a document with its chunks and vectors, or raise `Taken`."""
+        ...
+
+    def file(self, connection: Own, tenant: int, filed: Filed, vectors: Vectors) -> int:
+        """Store a document's rows with its vectors, or raise `Taken`."""
         ...
 
     def set_live(

@@ -14,6 +14,7 @@ from kept.receipts import (
     Similarity,
     StoredDocument,
 )
+from kept.stores.books import Books
 from kept.stores.fates import Fate
 from kept.stores.locks import Holds
 from kept.stores.spool import Spool
@@ -76,6 +77,11 @@ class Store(ports.Store, Protocol):
     @property
     def database(self) -> Database:
         """The tables, for everything that is not search."""
+        ...
+
+    @property
+    def books(self) -> Books:
+        """How documents are kept in the tables."""
         ...
 
     @property

@@ -8,7 +8,7 @@ from kept.model import Chunk
 from kept.receipts import Alias, LedgerRow, StoredDocument
 from kept.recorded import Recorded
 from kept.stores import reading
-from kept.stores.recording import named_queries
+from kept.stores.recording import earlier_queries
 from kept.stores.sql import Connection, Database, every, first, marks, only
 from kept.stores.writing import find
 
@@ -84,15 +84,7 @@ class Pages:
 
     def traces(self, before: int | None, limit: int) -> list[Recorded]:
         """Return recorded queries, the newest first."""
-        with self.database.reading(self.tenant) as connection:
-            rows = every(
-                connection,
-                "SELECT number FROM queries WHERE tenant_no = ?1"
-                " AND (CAST(?2 AS BIGINT) IS NULL OR number < ?2)"
-                " ORDER BY number DESC LIMIT ?3",
-                (self._no(connection), before, limit),
-            )
-        return named_queries(self.database, self.tenant, [row[0] for row in rows])
+        return earlier_queries(self.database, self.tenant, before, limit)
 
     def generation(self) -> tuple[Any, ...]:
         """Return what changes with every change of the tenant's knowledge."""

@@ -25,6 +25,7 @@ LONGEST_QUEUE = 10_000
 PRUNED_EVERY = 256
 GATHERED_SECONDS = 0.2
 LONGEST_NUMBER = 18
+NEVER_REACHED = 1 << 62
 
 logger = Logger(__name__)
 
@@ -141,14 +142,28 @@ class Recorder:
 
 def last_queries(database: Database, tenant: str, count: int) -> list[Recorded]:
     """Return the latest recorded queries of a tenant, oldest of them first."""
+    return earlier_queries(database, tenant, None, count)[::-1]
+
+
+def earlier_queries(
+    database: Database, tenant: str, before: int | None, count: int
+) -> list[Recorded]:
+    """Return recorded queries of a tenant, the newest first.
+
+    With *before*, only those with a lesser number count.
+    """
     with database.reading(tenant) as connection:
         rows = every(
             connection,
             f"SELECT {_COLUMNS} FROM queries WHERE tenant_no = ?"  # noqa: S608 -- ours
-            " ORDER BY number DESC LIMIT ?",
-            (tenant_no(connection, tenant), count),
+            " AND number < ? ORDER BY number DESC LIMIT ?",
+            (
+                tenant_no(connection, tenant),
+                NEVER_REACHED if before is None else before,
+                count,
+            ),
         )
-    return [_recorded(row) for row in reversed(rows)]
+    return [_recorded(row) for row in rows]
 
 
 def named_queries(
@@ -174,19 +189,24 @@ def named_queries(
 
 def traced(database: Database, tenant: str, named: str) -> Recorded:
     """Return one recorded query by its id or number, with its candidates' paths."""
-    column = "number" if named.isdecimal() else "id"
-    value = int(named) if named.isdecimal() and len(named) <= LONGEST_NUMBER else named
+    numbered = named.isascii() and named.isdecimal() and len(named) <= LONGEST_NUMBER
+    column, value = ("number", int(named)) if numbered else ("id", named)
+    if not value:
+        raise _unknown(named)
     with database.reading(tenant) as connection:
         row = first(
             connection,
             f"SELECT {_COLUMNS}, path FROM queries"  # noqa: S608 -- ours
-            f" WHERE tenant_no = ? AND {column} = ? AND {column} <> ''",
+            f" WHERE tenant_no = ? AND {column} = ?",
             (tenant_no(connection, tenant), value),
         )
     if row is None:
-        kind, advice = "recorded query", "the traces list those that are"
-        raise NotFoundError(kind, named, advice)
+        raise _unknown(named)
     return replace(_recorded(row), path=None if row[12] is None else _opened(row[12]))
+
+
+def _unknown(named: str) -> NotFoundError:
+    return NotFoundError("recorded query", named, "the traces list those that are")
 
 
 def last_paths(database: Database, tenant: str, count: int) -> list[dict[str, Any]]:

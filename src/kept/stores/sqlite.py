@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from kept.errors import EmbedderMismatchError, NotFoundError, StoreError
 from kept.model import Document
 from kept.stores import catalogue, writing
+from kept.stores.books import Books
 from kept.stores.connection import Database
 from kept.stores.index_ports import Indexes
 from kept.stores.indexes import TenantIndexes
@@ -51,6 +52,11 @@ class SqliteStore:
     def writable(self) -> bool:
         """Whether anything may be changed here."""
         return self.database.writable
+
+    @property
+    def books(self) -> Books:
+        """How documents are kept in SQLite."""
+        return writing
 
     @property
     def where(self) -> str:

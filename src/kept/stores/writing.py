@@ -12,7 +12,8 @@ import numpy as np
 from kept.errors import NotFoundError, StoreError
 from kept.ports import Vectors
 from kept.receipts import NewChunk, NewDocument, Receipt, Similarity, Source
-from kept.stores.sql import Connection, every, first, only
+from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
+from kept.stores.sql import Connection, every, first, marks, only
 from kept.stores.terms import packed, unpacked_keys
 
 ORD_BITS = 20
@@ -75,14 +76,48 @@ def create(
     connection: apsw.Connection, tenant: int, new: NewDocument, vectors: Vectors
 ) -> int:
     """Store a document with its chunks and vectors, and make it searchable."""
-    no = _free_number(connection, new.id)
+    return file(connection, tenant, filed_of(new), vectors)
+
+
+def filed_of(new: NewDocument) -> Filed:
+    """Return a new document as its rows."""
+    return Filed(
+        (
+            *(new.id, new.type, new.title, new.source_uri, new.sha256, new.text),
+            *(new.chunks[0].text, new.language, new.authority, new.confidence),
+            *(new.time_horizon, as_json(new.metadata), len(new.chunks)),
+            *(new.chars_left_out, now()),
+        ),
+        tuple(_chunk_row(place, chunk) for place, chunk in enumerate(new.chunks)),
+    )
+
+
+def _chunk_row(place: int, chunk: NewChunk) -> tuple[object, ...]:
+    return (
+        *(place, chunk.text, chunk.token_len, as_json(chunk.tags), chunk.role),
+        *(chunk.excerpt, as_json(chunk.labels), as_json(chunk.metadata)),
+        *(chunk.language, len(chunk.terms), packed(chunk.terms)),
+    )
+
+
+def file(
+    connection: apsw.Connection, tenant: int, filed: Filed, vectors: Vectors
+) -> int:
+    """Store a document's rows with its vectors, and make it searchable."""
+    no = _free_number(connection, filed.id)
     try:
-        _insert(connection, tenant, no, new)
+        connection.execute(
+            f"INSERT INTO documents (no, tenant_no, {', '.join(DOCUMENT_COLUMNS)},"  # noqa: S608 -- ours
+            f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, 0,"
+            " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes))",
+            (no, tenant, *filed.document),
+        )
     except apsw.ConstraintError as error:
-        raise Taken(new.id) from error
+        raise Taken(filed.id) from error
     connection.executemany(
-        "INSERT INTO chunks VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        [_chunk_row(no, place, chunk) for place, chunk in enumerate(new.chunks)],
+        f"INSERT INTO chunks (no, document_no, {', '.join(CHUNK_COLUMNS)})"  # noqa: S608 -- ours
+        f" VALUES (?, ?, {marks(len(CHUNK_COLUMNS))})",
+        [(chunk_no(no, place), no, *row) for place, row in enumerate(filed.chunks)],
     )
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?)",
@@ -93,24 +128,6 @@ def create(
     )
     set_live(connection, tenant, no, live=True)
     return no
-
-
-def _insert(
-    connection: apsw.Connection, tenant: int, no: int, new: NewDocument
-) -> None:
-    connection.execute(
-        "INSERT INTO documents (no, tenant_no, id, type, title, source_uri, sha256,"
-        " text, opening, language, authority, confidence, time_horizon, metadata,"
-        " chunk_count, chars_left_out, age, live, created_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
-        " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes), 0, ?)",
-        (
-            *(no, tenant, new.id, new.type, new.title, new.source_uri, new.sha256),
-            *(new.text, new.chunks[0].text, new.language, new.authority),
-            *(new.confidence, new.time_horizon, as_json(new.metadata)),
-            *(len(new.chunks), new.chars_left_out, now()),
-        ),
-    )
 
 
 def chunk_no(document: int, place: int) -> int:
@@ -133,15 +150,6 @@ def number_of(document_id: str) -> int:
     """Return a number made from the id, so that it does not depend on history."""
     digest = hashlib.sha256(document_id.encode()).digest()
     return int.from_bytes(digest[:8], "big") >> (64 - NUMBER_BITS)
-
-
-def _chunk_row(document: int, place: int, chunk: NewChunk) -> tuple[object, ...]:
-    return (
-        *(chunk_no(document, place), document, place, chunk.text, chunk.token_len),
-        *(as_json(chunk.tags), chunk.role, chunk.excerpt, as_json(chunk.labels)),
-        *(as_json(chunk.metadata), chunk.language, len(chunk.terms)),
-        packed(chunk.terms),
-    )
 
 
 def set_live(

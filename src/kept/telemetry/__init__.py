@@ -1,9 +1,8 @@
 """Telemetry: searches, answers and ingestion as OpenTelemetry spans and metrics.
 
->>> from kept import KnowledgeBase, Settings
+>>> import kept
 >>> from kept.telemetry import Telemetry
->>> settings = Settings(store=folder, embedder="hash")
->>> base = KnowledgeBase(settings, watch=Telemetry.of())
+>>> base = kept.open(folder, embedder="hash", watch=Telemetry.of())
 >>> base.close()
 
 `Telemetry.of` takes a tracer provider and a meter provider, and without them those

@@ -127,8 +127,10 @@ async def _page(  # noqa: PLR0913 -- as many as the page can show
 ) -> Response:
     knobs = await visit.work(lambda: _knobs(visit.caller))
     chosen = _chosen(knobs, setting)
-    paths = await visit.work(lambda: visit.caller.base().last_paths(TRACES))
-    openings = await visit.work(visit.caller.base().similarity_histogram)
+    base = visit.caller.base()
+    whole = visit.text("part") != "preview"
+    paths = await visit.work(lambda: base.last_paths(TRACES)) if whole else []
+    openings = await visit.work(base.similarity_histogram) if whole else []
     policy = visit.caller.service.access.policy(visit.tenant)
     return visit.page(
         "thresholds.html",

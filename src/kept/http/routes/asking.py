@@ -15,6 +15,7 @@ from kept.http.replying import replied
 from kept.http.schemas import AskIn, SearchIn, WhyIn, WhyNotIn
 from kept.http.searching import (
     ANSWERED,
+    BESIDE,
     failures_noted,
     question_kept,
     searched,
@@ -27,7 +28,9 @@ from kept.telling import story_json, why_not_json
 router = APIRouter(prefix="/v1", tags=["asking"], dependencies=SECURED)
 
 
-@router.post("/search", response_model=shapes.Search)
+@router.post(
+    "/search", response_model=shapes.Search, responses={200: {"headers": BESIDE}}
+)
 async def search(asked: SearchIn, caller: Reader) -> Response:
     """Find the passages that deserve to be cited, or say that there are none."""
     told = await searched(caller, asked, "search")
@@ -37,7 +40,7 @@ async def search(asked: SearchIn, caller: Reader) -> Response:
 @router.post(
     "/ask",
     response_model=shapes.Asked,
-    responses={200: {"content": {MEDIA_TYPE: {}}}},
+    responses={200: {"content": {MEDIA_TYPE: {}}, "headers": BESIDE}},
 )
 async def ask(asked: AskIn, caller: Reader, request: Request) -> Response:
     """Answer from the passages that deserve to be cited.

@@ -14,20 +14,20 @@ from numpy.typing import NDArray
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument
+from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.postgres.facts import facts_of
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.values import Vector, numbers, rows_of
-from kept.stores.sql import every, first, only
-from kept.stores.terms import packed, postings_of
+from kept.stores.sql import every, first, marks, only
+from kept.stores.terms import postings_of
 from kept.stores.writing import (
     NUMBER_BITS,
     ORD_BITS,
     Taken,
-    as_json,
     as_state,
     chunk_no,
     digest,
-    now,
+    filed_of,
     number_of,
 )
 
@@ -84,25 +84,25 @@ class PostgresBooks:
         self, connection: Connection, tenant: int, new: NewDocument, vectors: Vectors
     ) -> int:
         """Store a document with its chunks and vectors, or raise `Taken`."""
-        no = _free_number(connection, tenant, new.id)
+        return self.file(connection, tenant, filed_of(new), vectors)
+
+    def file(
+        self, connection: Connection, tenant: int, filed: Filed, vectors: Vectors
+    ) -> int:
+        """Store a document's rows with its vectors, or raise `Taken`."""
+        no = _free_number(connection, tenant, filed.id)
         made = first(
             connection,
-            "INSERT INTO kept.documents (tenant_no, no, id, type, title, source_uri,"
-            " sha256, text, opening, language, authority, confidence, time_horizon,"
-            " metadata, chunk_count, chars_left_out, age, live, created_at)"
-            " SELECT ?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?, s.seq + 1, FALSE, ?"
-            " FROM kept.states s WHERE s.tenant_no = kept.current_tenant()"
+            f"INSERT INTO kept.documents (tenant_no, no, {', '.join(DOCUMENT_COLUMNS)},"  # noqa: S608 -- ours
+            f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, FALSE,"
+            " (SELECT seq + 1 FROM kept.states"
+            " WHERE tenant_no = kept.current_tenant()))"
             " ON CONFLICT DO NOTHING RETURNING no",
-            (
-                *(tenant, no, new.id, new.type, new.title, new.source_uri, new.sha256),
-                *(new.text, new.chunks[0].text, new.language, new.authority),
-                *(new.confidence, new.time_horizon, as_json(new.metadata)),
-                *(len(new.chunks), new.chars_left_out, now()),
-            ),
+            (tenant, no, *filed.document),
         )
         if made is None:
-            raise Taken(new.id)
-        self._insert_parts(connection, tenant, no, new, vectors)
+            raise Taken(filed.id)
+        self._insert_parts(connection, tenant, no, filed, vectors)
         self.set_live(connection, tenant, no, live=True)
         return no
 
@@ -165,21 +165,15 @@ class PostgresBooks:
         connection: Connection,
         tenant: int,
         no: int,
-        new: NewDocument,
+        filed: Filed,
         vectors: Vectors,
     ) -> None:
         connection.executemany(
-            "INSERT INTO kept.chunks (tenant_no, no, document_no, ord, text,"
-            " token_len, tags, role, excerpt, labels, metadata, language, length,"
-            " terms) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            f"INSERT INTO kept.chunks (tenant_no, no, document_no,"  # noqa: S608 -- ours
+            f" {', '.join(CHUNK_COLUMNS)}) VALUES (?,?,?,{marks(len(CHUNK_COLUMNS))})",
             [
-                (
-                    *(tenant, chunk_no(no, place), no, place, chunk.text),
-                    *(chunk.token_len, as_json(chunk.tags), chunk.role),
-                    *(chunk.excerpt, as_json(chunk.labels), as_json(chunk.metadata)),
-                    *(chunk.language, len(chunk.terms), packed(chunk.terms)),
-                )
-                for place, chunk in enumerate(new.chunks)
+                (tenant, chunk_no(no, place), no, *row)
+                for place, row in enumerate(filed.chunks)
             ],
         )
         connection.executemany(
@@ -190,7 +184,8 @@ class PostgresBooks:
                 for place, vector in enumerate(vectors)
             ],
         )
-        note_facts(connection, tenant, no, json.loads(as_json(new.metadata)))
+        metadata = filed.document[DOCUMENT_COLUMNS.index("metadata")]
+        note_facts(connection, tenant, no, json.loads(metadata))
 
 
 def _places(document: int) -> tuple[int, int]:

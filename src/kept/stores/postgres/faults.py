@@ -27,7 +27,6 @@ LOST = (
 )
 REFUSED = (sql.InvalidPassword, sql.InvalidAuthorizationSpecification)
 REPEATABLE = (sql.SerializationFailure, sql.DeadlockDetected)
-_DENIED = ("password authentication failed", "no password supplied")
 
 
 def parameters(dsn: str) -> dict[str, Any]:
@@ -88,8 +87,9 @@ def told(error: psycopg.Error, where: str, *, gone: bool = False) -> StoreError:
     for kinds, kind, advice in _TELLINGS:
         if isinstance(error, kinds):
             return kind(f"PostgreSQL at {where}: {advice} ({said})")
-    if any(denied in said for denied in _DENIED):
-        return StoreError(f"PostgreSQL at {where}: {_WRONG_USER} ({said})")
+    for words, kind, advice in _AT_THE_DOOR:
+        if error.sqlstate is None and words in said:
+            return kind(f"PostgreSQL at {where}: {advice} ({said})")
     if gone or interrupted(error):
         return (StoreInterruptedError if gone else StoreError)(
             f"PostgreSQL at {where} cannot be reached, or the connection was lost "
@@ -116,7 +116,9 @@ _FULL = (
     "no room is left on the server's disk; free some and try again, nothing of this "
     "change was stored"
 )
-_NO_DATABASE = "there is no such database; create it, or name another in KEPT_STORE"
+_NO_DATABASE = (
+    "there is no such database or role; create it, or name another in KEPT_STORE"
+)
 _REPLICA = (
     "the server only lets itself be read, as a replica does; name the primary in "
     "KEPT_STORE, or several hosts with target_session_attrs=read-write"
@@ -140,4 +142,13 @@ _TELLINGS: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]
     ((sql.LockNotAvailable, sql.QueryCanceled), StoreBusyError, _BUSY),
     ((sql.OutOfMemory, sql.InsufficientResources), StoreBusyError, _SHORT),
     ((sql.DataCorrupted, sql.IndexCorrupted), StoreCorruptError, _DAMAGED),
+)
+# A connection that is refused carries no code, only the server's words.
+_AT_THE_DOOR: tuple[tuple[str, type[StoreError], str], ...] = (
+    ("password authentication failed", StoreError, _WRONG_USER),
+    ("no password supplied", StoreError, _WRONG_USER),
+    ("does not exist", StoreError, _NO_DATABASE),
+    ("too many clients", StoreBusyError, _CROWDED),
+    ("too many connections", StoreBusyError, _CROWDED),
+    ("remaining connection slots", StoreBusyError, _CROWDED),
 )

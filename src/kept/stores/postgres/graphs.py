@@ -94,12 +94,12 @@ class Growth:
     def __init__(self, database: Database, vector: str, scanned_whole: int) -> None:
         self._database = database
         self._vector = vector
-        self._scanned_whole = scanned_whole
+        self.scanned_whole = scanned_whole
         self._settled: set[int] = set()
 
     def outgrown(self, chunks: int) -> bool:
         """Tell whether so many chunks are too many to be scanned."""
-        return chunks > self._scanned_whole
+        return chunks > self.scanned_whole
 
     def tend(self, tenant: int, chunks: int) -> None:
         """Build a tenant's graph if it has outgrown a scan; each node tries once."""

@@ -59,6 +59,11 @@ class PostgresStore:
         return self.database.writable
 
     @property
+    def books(self) -> PostgresBooks:
+        """How documents are kept in PostgreSQL."""
+        return PostgresBooks(self._vector)
+
+    @property
     def where(self) -> str:
         """The server and its database."""
         return self.database.where
@@ -88,7 +93,7 @@ class PostgresStore:
 
         def change() -> None:
             with self.database.writing(tenant) as connection:
-                no = PostgresBooks(self._vector).tenant_no(connection, tenant)
+                no = self.books.tenant_no(connection, tenant)
                 connection.execute(
                     "UPDATE kept.states SET overrides = ? WHERE tenant_no = ?",
                     (as_json(overrides), no),

@@ -32,9 +32,11 @@ if (form) {
     running = new AbortController();
     const region = document.getElementById("preview");
     region.setAttribute("aria-busy", "true");
+    const sent = new FormData(form);
+    sent.set("part", "preview");
     try {
       const answer = await fetch(form.action, {
-        method: "POST", body: new FormData(form), signal: running.signal,
+        method: "POST", body: sent, signal: running.signal,
         headers: { accept: "text/html" }, credentials: "same-origin",
       });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -1,0 +1,99 @@
+"""Migrating: everything of one store in another, verified before it counts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kept.errors import InputError, StoreError
+from kept.settings import Settings
+from kept.stores.addresses import folder_of, told
+from kept.stores.comparing import Compared, compared
+from kept.stores.copying import copy
+from kept.stores.moving import begin, end, refuse_unfinished
+from kept.stores.operations import Store
+from kept.text.tokens import analysis_id
+from kept.wiring import any_store_of, store_exists, store_writable
+
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migrated:
+    """What was carried from one store to another, part by part, all of it the same."""
+
+    source: str
+    target: str
+    resumed: bool
+    parts: tuple[Compared, ...]
+
+
+def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrated:
+    """Carry all tenants of *source* to *target*, two addresses, and verify it.
+
+    Nothing is embedded. Interrupted, the same call goes on where it stopped. The
+    target can be used when the call has returned, and not before.
+    """
+    origin, aim = _named(source), _named(target)
+    if origin == aim:
+        msg = f"{origin} cannot be migrated into itself; name another target"
+        raise InputError(msg)
+    from_settings = settings.changed(store=source)
+    if not store_exists(from_settings):
+        msg = f"there is no knowledge base in {origin}; check the address to move from"
+        raise InputError(msg)
+    writable = store_writable(from_settings)
+    taken = any_store_of(from_settings, writable=writable)
+    try:
+        refuse_unfinished(taken)
+        _check_words(taken)
+        given = any_store_of(settings.changed(store=target), writable=True)
+        try:
+            resumed = begin(given, origin)
+            copy(taken, given, tell)
+            parts = _verified(taken, given, tell)
+            end(given)
+        finally:
+            given.close()
+    finally:
+        taken.close()
+    return Migrated(source=origin, target=aim, resumed=resumed, parts=parts)
+
+
+def _verified(source: Store, target: Store, tell: Tell) -> tuple[Compared, ...]:
+    parts: list[Compared] = []
+    for part in compared(source, target):
+        parts.append(part)
+        tell("verifying", len(parts), len(parts))
+    wrong = [part for part in parts if not part.same]
+    if wrong:
+        shown = "; ".join(
+            f"{part.what} of {part.tenant or 'the store'}: {part.rows} rows there, "
+            f"{part.arrived} arrived"
+            for part in wrong[:3]
+        )
+        msg = (
+            f"what arrived in {target.where} is not what {source.where} holds "
+            f"({shown}); if somebody wrote to it meanwhile, stop them, empty the "
+            "target and migrate again"
+        )
+        raise StoreError(msg)
+    return tuple(parts)
+
+
+def _check_words(source: Store) -> None:
+    """Refuse words of another analysis, which the target would take for ours."""
+    with source.database.reading() as connection:
+        rows = connection.execute("SELECT value FROM meta WHERE key = 'analysis'")
+        found = rows.fetchone()
+    if found is not None and found[0] != analysis_id():
+        msg = (
+            f"the words of {source.where} were made by another version of Kept; run "
+            "'kept doctor' on it first"
+        )
+        raise StoreError(msg)
+
+
+def _named(address: str) -> str:
+    """Return an address without secrets, the same from every folder."""
+    folder = folder_of(address)
+    return told(address) if folder is None else str(Path(folder).resolve())

@@ -1,0 +1,244 @@
+"""Copying one store into another, from wherever an earlier attempt stopped.
+
+Each step is a transaction of the target, and what is there already is not copied
+again: documents are taken in their order of arrival behind the last one that
+arrived, and rows behind the last key.
+"""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from kept.ports import Vectors
+from kept.stores import reading
+from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
+from kept.stores.jobs import ENDED
+from kept.stores.operations import Store
+from kept.stores.sql import Connection, Row, every, first, only
+from kept.stores.tables import JOBS, OF_TENANTS, OF_THE_STORE, TRUTHS, Table
+
+DOCUMENTS = 50
+SECRETS = ("service_secret",)
+
+Tell = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A document as it is carried: its rows, its vectors and whether it lives."""
+
+    filed: Filed
+    vectors: Vectors
+    live: bool
+    superseded_by: str | None
+
+
+def copy(source: Store, target: Store, tell: Tell) -> None:
+    """Copy everything that *target* lacks of *source*; *tell* hears how far it is."""
+    embedder = source.embedder()
+    if embedder is not None:
+        target.claim(*embedder)
+    for tenant in source.tenants():
+        _copy_documents(source, target, tenant, tell)
+        for table in OF_TENANTS:
+            _copy_table(source, target, table, tenant)
+        if overrides := source.overrides(tenant):
+            target.set_overrides(tenant, overrides)
+    for table in OF_THE_STORE:
+        _copy_table(source, target, table, None)
+    _copy_jobs(source, target)
+    _copy_secrets(source, target)
+
+
+def carried(store: Store, connection: Connection, row: Row) -> Carried:
+    """Return a document by its number, life and values, with all that hangs on it."""
+    no, live, superseded_by, *document = row
+    chunks = every(
+        connection,
+        f"SELECT {', '.join(CHUNK_COLUMNS)} FROM chunks"  # noqa: S608 -- ours
+        " WHERE document_no = ? ORDER BY ord",
+        (no,),
+    )
+    truths = [name in TRUTHS for name in CHUNK_COLUMNS]
+    plain = tuple(
+        tuple(
+            bool(value) if truth else value
+            for truth, value in zip(truths, chunk, strict=True)
+        )
+        for chunk in chunks
+    )
+    vectors = store.books.first_vectors(connection, no, len(chunks))
+    return Carried(Filed(tuple(document), plain), vectors, bool(live), superseded_by)
+
+
+def documents_by(
+    connection: Connection, tenant: int, order: str, place: Row | None, limit: int
+) -> list[tuple[Row, Row]]:
+    """Return documents behind *place* in an *order* of two columns, with theirs."""
+    behind = "" if place is None else f" AND ({order}) > (?, ?)"
+    rows = every(
+        connection,
+        f"SELECT {order}, no, live, superseded_by, {', '.join(DOCUMENT_COLUMNS)}"  # noqa: S608 -- ours
+        f" FROM documents WHERE tenant_no = ?{behind} ORDER BY {order} LIMIT ?",
+        (tenant, *(place or ()), limit),
+    )
+    return [(row[:2], row[2:]) for row in rows]
+
+
+def _copy_documents(source: Store, target: Store, tenant: str, tell: Tell) -> None:
+    done, place = _arrived(source, target, tenant)
+    with source.database.reading(tenant) as connection:
+        (total,) = only(
+            connection,
+            "SELECT COUNT(*) FROM documents WHERE tenant_no = ?",
+            (reading.tenant_no(connection, tenant),),
+        )
+    tell(f"copying {tenant}", done, total)
+    for place_after, some in _batches(source, tenant, place):
+        _store(target, tenant, some)
+        done, place = done + len(some), place_after
+        tell(f"copying {tenant}", done, total)
+
+
+def _arrived(source: Store, target: Store, tenant: str) -> tuple[int, Row | None]:
+    """Return how many documents have arrived, and the last one's place of origin."""
+    with target.database.reading(tenant) as connection:
+        no = reading.tenant_no(connection, tenant)
+        last = first(
+            connection,
+            "SELECT id FROM documents WHERE tenant_no = ?"
+            " ORDER BY age DESC, id DESC LIMIT 1",
+            (no,),
+        )
+        counting = "SELECT COUNT(*) FROM documents WHERE tenant_no = ?"
+        (count,) = only(connection, counting, (no,))
+    if last is None:
+        return 0, None
+    with source.database.reading(tenant) as connection:
+        no = reading.tenant_no(connection, tenant)
+        place = "SELECT age, id FROM documents WHERE tenant_no = ? AND id = ?"
+        return count, only(connection, place, (no, last[0]))
+
+
+def _batches(
+    source: Store, tenant: str, place: Row | None
+) -> Iterator[tuple[Row, list[Carried]]]:
+    while True:
+        with source.database.reading(tenant) as connection:
+            no = reading.tenant_no(connection, tenant)
+            found = documents_by(connection, no, "age, id", place, DOCUMENTS)
+            some = [carried(source, connection, row) for _, row in found]
+        if not some:
+            return
+        place = found[-1][0]
+        yield place, some
+
+
+def _store(target: Store, tenant: str, some: list[Carried]) -> None:
+    """Store documents as they were; one that was superseded lives for a moment."""
+    books = target.books
+
+    def write() -> None:
+        with target.database.writing(tenant) as connection:
+            no = books.tenant_no(connection, tenant)
+            for one in some:
+                document = books.file(connection, no, one.filed, one.vectors)
+                if not one.live:
+                    books.set_live(connection, no, document, live=False)
+                    connection.execute(
+                        "UPDATE documents SET superseded_by = ?"
+                        " WHERE tenant_no = ? AND no = ?",
+                        (one.superseded_by, no, document),
+                    )
+
+    target.database.again(write)
+
+
+def _copy_table(source: Store, target: Store, table: Table, tenant: str | None) -> None:
+    place = _reached(source, target, table, tenant)
+    while True:
+        with source.database.reading(tenant) as connection:
+            found = table.after(connection, _no(connection, tenant), place)
+        if not found:
+            return
+        rows = [row for _, row in found]
+
+        def write(rows: list[Row] = rows) -> None:
+            with target.database.writing(tenant) as connection:
+                no = 0 if tenant is None else target.books.tenant_no(connection, tenant)
+                table.insert(connection, no, rows)
+
+        target.database.again(write)
+        place = found[-1][0]
+
+
+def _reached(
+    source: Store, target: Store, table: Table, tenant: str | None
+) -> Row | None:
+    """Return behind which row of the source the copy goes on."""
+    with target.database.reading(tenant) as connection:
+        no = _no(connection, tenant)
+        if not table.counted:
+            return table.last(connection, no)
+        count = table.count(connection, no)
+    with source.database.reading(tenant) as connection:
+        return table.place(connection, _no(connection, tenant), count)
+
+
+def _no(connection: Connection, tenant: str | None) -> int:
+    return 0 if tenant is None else reading.tenant_no(connection, tenant)
+
+
+def _copy_jobs(source: Store, target: Store) -> None:
+    """Copy jobs with their receipts, and what unfinished ones still need."""
+    _copy_table(source, target, JOBS, None)
+    with source.database.reading() as connection:
+        jobs = every(connection, "SELECT no, id, state, items FROM jobs ORDER BY no")
+    for no, job_id, state, items in jobs:
+        _copy_receipts(source, target, no, job_id)
+        if state not in ENDED:
+            _copy_spooled(source, target, job_id, json.loads(items))
+
+
+def _copy_receipts(source: Store, target: Store, no: int, job_id: str) -> None:
+    with source.database.reading() as connection:
+        rows = every(
+            connection,
+            "SELECT place, receipt FROM job_receipts WHERE job_no = ? ORDER BY place",
+            (no,),
+        )
+    with target.database.writing() as connection:
+        connection.executemany(
+            "INSERT INTO job_receipts (job_no, place, receipt) VALUES"
+            " ((SELECT no FROM jobs WHERE id = ?), ?, ?) ON CONFLICT DO NOTHING",
+            [(job_id, *row) for row in rows],
+        )
+
+
+def _copy_spooled(
+    source: Store, target: Store, job_id: str, items: list[dict[str, str]]
+) -> None:
+    """Copy the sources of a job anew; those that were fetched by URL have none."""
+    taken, given = source.spool(), target.spool()
+    given.drop(job_id)
+    for item in items:
+        with suppress(FileNotFoundError, KeyError):
+            data = taken.read(job_id, item["name"])
+            given.save(job_id, item["name"], io.BytesIO(data))
+
+
+def _copy_secrets(source: Store, target: Store) -> None:
+    with source.database.reading() as connection:
+        rows = [
+            (key, value)
+            for key, value in every(connection, "SELECT key, value FROM meta")
+            if key in SECRETS
+        ]
+    with target.database.writing() as connection:
+        connection.executemany(
+            "INSERT INTO meta VALUES (?, ?)"
+            " ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            rows,
+        )

@@ -1,0 +1,27 @@
+"""Filing: a document as the rows that every kind of database holds of it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+DOCUMENT_COLUMNS = (
+    *("id", "type", "title", "source_uri", "sha256", "text", "opening", "language"),
+    *("authority", "confidence", "time_horizon", "metadata", "chunk_count"),
+    *("chars_left_out", "created_at"),
+)
+CHUNK_COLUMNS = (
+    *("ord", "text", "token_len", "tags", "role", "excerpt", "labels", "metadata"),
+    *("language", "length", "terms"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """The values of a document and of its chunks in order, column by column."""
+
+    document: tuple[Any, ...]
+    chunks: tuple[tuple[Any, ...], ...]
+
+    @property
+    def id(self) -> str:
+        """The document's id."""
+        return str(self.document[0])

@@ -1,0 +1,66 @@
+"""A GPU is used where there is one, and its absence is told where it was asked for."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from kept.embedders.device import CPU, CUDA, Device, check_running, providers_for
+from kept.embedders.minilm import MiniLmEmbedder
+from kept.settings import Settings
+from kept.testing_contracts import SENTENCES
+from kept.wiring import embedder_of
+
+
+@pytest.mark.parametrize(
+    ("device", "offered", "chosen"),
+    [
+        ("auto", [CUDA, CPU], [CUDA, CPU]),
+        ("auto", ["AzureExecutionProvider", CPU], [CPU]),
+        ("cpu", [CUDA, CPU], [CPU]),
+        ("cuda", [CUDA, CPU], [CUDA, CPU]),
+    ],
+)
+def test_the_best_that_is_offered_is_chosen(
+    device: Device, offered: list[str], chosen: list[str]
+) -> None:
+    """The processor stands behind a GPU; nothing is said, for nothing is amiss."""
+    with capture_logs() as lines:
+        assert providers_for(device, offered) == chosen
+
+    assert lines == []
+
+
+def test_a_gpu_that_was_asked_for_in_vain_is_told() -> None:
+    """The processor does it, and the log says what to install."""
+    with capture_logs() as lines:
+        assert providers_for("cuda", [CPU]) == [CPU]
+
+    assert [line["event"] for line in lines] == ["no_gpu"]
+    assert "onnxruntime-gpu" in lines[0]["why"]
+
+
+def test_a_gpu_whose_libraries_do_not_load_is_told() -> None:
+    """The runtime falls back by itself; we notice."""
+    with capture_logs() as lines:
+        check_running([CUDA, CPU], [CPU])
+        check_running([CUDA, CPU], [CUDA, CPU])
+        check_running([CPU], [CPU])
+
+    assert [line["event"] for line in lines] == ["no_gpu"]
+
+
+def test_the_setting_says_what_the_model_runs_on() -> None:
+    """KEPT_EMBEDDER_DEVICE reaches the embedder."""
+    embedder = embedder_of(Settings.of({"embedder_device": "cpu"}))
+
+    assert embedder == MiniLmEmbedder(device="cpu")
+
+
+@pytest.mark.model
+def test_every_device_that_is_really_the_processor_gives_the_same_bytes() -> None:
+    """Asking for a GPU where there is none changes no vector."""
+    texts = list(SENTENCES)[:2]
+
+    with capture_logs():
+        vectors = MiniLmEmbedder(device="cuda").embed(texts)
+
+    assert vectors.tobytes() == MiniLmEmbedder(device="cpu").embed(texts).tobytes()

@@ -1,0 +1,371 @@
+"""Faults of a PostgreSQL server: a clear error or a safe retry, nothing doubled."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+import cutting_proxy
+from kept.errors import (
+    EmbedderMismatchError,
+    SettingsError,
+    StoreBusyError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreTooNewError,
+)
+from kept.stores.postgres import migrations
+from kept.stores.postgres.connection import Database, Options
+from kept.stores.postgres.faults import StoreInterruptedError
+from kept.stores.postgres.migrations import Module
+from kept.stores.postgres.store import PostgresStore
+from kept.stores.sql import every, only
+from kept.testing_store import PAGES
+from postgres_server import LOCKED, PASSWORD, Server
+from taking import HASH, found_by, take
+
+Open = Callable[..., PostgresStore]
+MakeDatabase = Callable[[], str]
+HASTY = Options(patience_seconds=2.0, wait_seconds=2.0, connect_timeout_seconds=2)
+
+
+@pytest.fixture
+def dsn(make_database: MakeDatabase) -> str:
+    """Return the address of an empty database."""
+    return make_database()
+
+
+def test_a_server_that_is_not_there_is_named(open_store: Open) -> None:
+    """The error says where nobody answers, and gives no password away."""
+    with pytest.raises(
+        StoreError, match=r"127\.0\.0\.1:1/base cannot be reached"
+    ) as met:
+        open_store("postgresql://me:s3cr3t@127.0.0.1:1/base", options=HASTY)
+
+    assert "s3cr3t" not in str(met.value)
+
+
+def test_a_wrong_password_is_told_and_not_shown(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """The right one would have been let in as far as its rights go."""
+    name = dsn.rpartition("/")[2]
+    right = postgres.address(LOCKED, name)
+    secret = urlsplit(right).password or ""
+    wrong = right.replace(secret, "s3cr3t")
+
+    with pytest.raises(StoreError, match="user or the password is wrong") as met:
+        open_store(wrong, options=HASTY)
+
+    assert "s3cr3t" not in str(met.value)
+    with pytest.raises(StoreReadOnlyError, match="lacks a privilege") as met:
+        open_store(right, options=HASTY)
+    assert PASSWORD not in str(met.value)
+
+
+def test_an_address_that_cannot_be_read_is_not_shown(open_store: Open) -> None:
+    """A password with a special character in it is the usual cause."""
+    with pytest.raises(SettingsError, match="percent-encoded") as met:
+        open_store("postgresql://me:s3c%r3t@host/base")
+
+    assert "r3t" not in str(met.value)
+    assert met.value.__cause__ is None
+
+
+def test_a_database_that_is_not_there_is_named(open_store: Open, dsn: str) -> None:
+    """It has to be created first."""
+    with pytest.raises(StoreError, match="no such database or role; create"):
+        open_store(dsn.rpartition("/")[0] + "/nowhere", options=HASTY)
+
+
+def test_a_server_without_pgvector_says_how_to_get_it(
+    postgres: Server, open_store: Open
+) -> None:
+    """Not installed, or installed and not switched on by somebody who may."""
+    dsn = postgres.database(vector=False)
+
+    with pytest.raises(StoreError, match="run CREATE EXTENSION vector there as"):
+        open_store(dsn)
+
+    with postgres.admin(dsn) as admin:
+        admin.execute(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET"
+            " extension_control_path = ''/nowhere''', current_database()); END $$"
+        )
+    with pytest.raises(StoreError, match="has no pgvector; install the package"):
+        open_store(dsn)
+    with Database(dsn).connect() as connection:
+        assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
+
+
+def test_a_pgvector_that_is_too_old_is_refused(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """The error names both versions and the way to the newer one."""
+    open_store(dsn)
+    with postgres.admin(dsn) as admin:
+        admin.execute(
+            "UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'"
+        )
+
+    with pytest.raises(StoreError, match=r"pgvector 0\.7\.4, but 0\.8 or newer"):
+        open_store(dsn)
+
+
+@pytest.mark.parametrize(
+    "newer",
+    [
+        "UPDATE kept.migrations SET version = 99 WHERE module = 'core'",
+        "INSERT INTO kept.migrations VALUES ('galaxies', 1)",
+    ],
+)
+def test_tables_of_a_newer_version_are_left_alone(
+    open_store: Open, dsn: str, newer: str
+) -> None:
+    """Whoever writes there with older code would do harm."""
+    with open_store(dsn).database.connect() as connection:
+        connection.execute(newer)
+
+    with pytest.raises(StoreTooNewError, match="upgrade Kept to open it"):
+        open_store(dsn)
+
+
+def test_a_migration_that_is_interrupted_has_not_happened(
+    open_store: Open, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tables or none; the next one to open it starts from the beginning."""
+    whole = migrations.modules()
+    torn = Module("torn", ("CREATE TABLE kept.half (n int); SELECT 1 / 0;",))
+    monkeypatch.setattr(migrations, "modules", lambda: (*whole, torn))
+
+    with pytest.raises(StoreError, match="division by zero"):
+        open_store(dsn)
+
+    with Database(dsn).connect() as connection:
+        assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
+    monkeypatch.undo()
+    take(open_store(dsn), "acme", PAGES[:1])
+
+
+def test_nodes_that_start_at_once_take_turns(open_store: Open, dsn: str) -> None:
+    """One makes the tables, the others find them made."""
+    with ThreadPoolExecutor(4) as pool:
+        stores = list(pool.map(lambda _: open_store(dsn), range(4)))
+
+    assert len(stores) == 4
+    with stores[0].database.connect() as connection:
+        known = {(m.name, len(m.scripts)) for m in migrations.modules()}
+        assert set(every(connection, "SELECT * FROM kept.migrations")) == known
+
+
+def test_a_store_that_is_only_read_is_not_made(open_store: Open, dsn: str) -> None:
+    """Opening for reading what is not there says how to make it."""
+    with pytest.raises(StoreReadOnlyError, match="open it once writable"):
+        open_store(dsn, writable=False)
+    take(open_store(dsn), "acme", PAGES[:1])
+
+    reader = open_store(dsn, writable=False)
+
+    assert found_by(reader, "acme", "office") == [PAGES[0]]
+    with pytest.raises(StoreReadOnlyError, match="opened to be read"):
+        take(reader, "acme", PAGES[1:2])
+
+
+def test_vectors_of_another_length_are_refused(open_store: Open, dsn: str) -> None:
+    """The same name with another dimension is another embedder."""
+    store = open_store(dsn)
+    store.claim(HASH.id, HASH.dimension)
+
+    with pytest.raises(EmbedderMismatchError, match=r"512 numbers.*64 numbers"):
+        store.claim(HASH.id, 64)
+
+
+def test_a_disk_that_is_full_is_told_and_nothing_is_half_stored(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """The server's own code for it becomes the error that says to make room."""
+    store = open_store(dsn)
+    with postgres.admin(dsn) as admin:
+        admin.execute(
+            """
+            CREATE FUNCTION public.fill_up() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$;
+            CREATE TRIGGER filled_up BEFORE INSERT ON kept.postings
+                FOR EACH ROW EXECUTE FUNCTION public.fill_up();
+            """
+        )
+
+    with pytest.raises(StoreFullError, match="no room is left on the server's disk"):
+        take(store, "acme", PAGES[:1])
+
+    with store.database.reading("acme") as connection:
+        for table in ("documents", "chunks", "vectors", "ledger", "tenants"):
+            assert every(connection, f"SELECT 1 FROM kept.{table}") == []  # noqa: S608 -- ours
+
+
+def test_a_connection_lost_while_writing_is_tried_again(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """A document is stored once, by a transaction that ended."""
+    store = open_store(dsn)
+    take(store, "acme", PAGES[:1])
+    tries = []
+
+    def work() -> None:
+        with store.database.writing("acme") as connection:
+            tries.append(1)
+            connection.execute("UPDATE kept.states SET overrides = 'changed'")
+            if len(tries) == 1:
+                _end(postgres, dsn, connection.raw.info.backend_pid)
+            connection.execute("UPDATE kept.states SET seq = seq + 1")
+
+    with store.database.reading("acme") as connection:
+        (before,) = only(connection, "SELECT seq FROM kept.states")
+    store.database.again(work)
+
+    with store.database.reading("acme") as connection:
+        after = only(connection, "SELECT seq, overrides FROM kept.states")
+    assert (len(tries), after) == (2, (before + 1, "changed"))
+
+
+def test_a_connection_lost_while_reading_is_told(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """The next question is answered on another connection."""
+    store = open_store(dsn)
+    take(store, "acme", PAGES[:3])
+
+    def ask() -> None:
+        with store.shelf("acme") as shelf:
+            _end(postgres, dsn, shelf.own.raw.info.backend_pid)
+            shelf.weigh("pump")
+
+    with pytest.raises(StoreInterruptedError, match="connection was lost"):
+        ask()
+
+    assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
+
+
+def test_connections_that_died_in_the_pool_are_passed_over(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """After a restart or a failover nobody sees the old connections."""
+    store = open_store(dsn)
+    take(store, "acme", PAGES[:3])
+    with postgres.admin(dsn) as admin:
+        admin.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
+    take(store, "acme", PAGES[3:4])
+
+
+def test_a_commit_whose_answer_was_lost_counts_once(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """The transaction is looked up by its number rather than repeated."""
+    parts = conninfo_to_dict(postgres.admin_dsn)
+    if not str(parts.get("host", "")).startswith("/"):
+        pytest.skip("the server that was given has no socket that a proxy could use")
+    name = dsn.rpartition("/")[2]
+    user = urlsplit(dsn).username
+    with cutting_proxy.before(f"{parts['host']}/.s.PGSQL.5432") as proxy:
+        through = f"postgresql://{user}@127.0.0.1:{proxy.port}/{name}?sslmode=disable"
+        store = open_store(through, options=HASTY)
+        take(store, "acme", PAGES[:1])
+        proxy.losing_answers.set()
+
+        store.intake("acme").note(take(store, "acme", ["A page that was lost?"])[0])
+
+    direct = open_store(dsn)
+    assert proxy.lost == 1
+    assert found_by(direct, "acme", "page lost") == sorted(
+        (PAGES[0], "A page that was lost?")
+    )
+    assert len(direct.ledger("acme")) == 3
+
+
+def test_two_nodes_that_take_the_same_in_store_it_once(
+    open_store: Open, dsn: str
+) -> None:
+    """One creates each document, the other finds it there, whoever is first."""
+    nodes = [open_store(dsn), open_store(dsn)]
+    for node in nodes:
+        node.claim(HASH.id, HASH.dimension)
+    start = threading.Barrier(2)
+
+    def work(node: PostgresStore) -> list[str]:
+        start.wait()
+        return [receipt.status for receipt in take(node, "acme", PAGES)]
+
+    with ThreadPoolExecutor(2) as pool:
+        statuses = [status for found in pool.map(work, nodes) for status in found]
+
+    assert statuses.count("created") == len(PAGES)
+    assert len(statuses) == 2 * len(PAGES)
+    alone = open_store(dsn)
+    with alone.shelf("acme") as shelf:
+        assert shelf.chunks == len(PAGES)
+
+
+def test_a_text_is_stored_once_by_a_constraint(open_store: Open, dsn: str) -> None:
+    """Even one who takes no lock cannot store it twice."""
+    store = open_store(dsn)
+    take(store, "acme", PAGES[:1])
+
+    with (
+        pytest.raises(StoreError, match="documents_tenant_no_type_sha256_key"),
+        store.database.writing("acme") as connection,
+    ):
+        connection.execute(
+            "INSERT INTO kept.documents SELECT tenant_no, no + 1, 'other', type, title,"
+            " source_uri, sha256, text, opening, language, authority, confidence,"
+            " time_horizon, metadata, chunk_count, chars_left_out, age, live,"
+            " superseded_by, created_at FROM kept.documents"
+        )
+
+
+def test_a_pool_that_is_used_up_says_so(open_store: Open, dsn: str) -> None:
+    """Rather than wait for ever, or call the server unreachable."""
+    few = Options(connections=1, wait_seconds=0.3)
+    store = open_store(dsn, options=few)
+
+    with (
+        store.database.reading(),
+        pytest.raises(StoreBusyError, match="raise KEPT_STORE_CONNECTIONS"),
+        store.database.reading(),
+    ):
+        pass
+
+
+def test_an_error_that_is_swallowed_is_no_commit(open_store: Open, dsn: str) -> None:
+    """A transaction that failed inside is not reported as stored."""
+    store = open_store(dsn)
+
+    with (
+        pytest.raises(StoreError, match="swallowed"),
+        store.database.writing("acme") as connection,
+        _ignored(),
+    ):
+        connection.execute("SELECT 1 / 0")
+
+
+class _ignored:  # noqa: N801 -- reads as a word in a with statement
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> bool:
+        return isinstance(error, psycopg.Error)
+
+
+def _end(postgres: Server, dsn: str, pid: int) -> None:
+    """End a server process, as an administrator or a failover does."""
+    with postgres.admin(dsn) as admin:
+        admin.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))

@@ -1,0 +1,92 @@
+"""Searches go to replicas that have caught up; a failover loses and doubles nothing."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import structlog
+
+import postgres_pair
+from kept.stores.postgres.connection import Options
+from kept.stores.postgres.store import PostgresStore
+from kept.stores.sql import only
+from kept.testing_store import PAGES
+from postgres_pair import Node, caught_up
+from taking import found_by, take
+
+Open = Callable[..., PostgresStore]
+QUESTION = "pump"
+
+
+@pytest.fixture(scope="module")
+def pair() -> Iterator[tuple[Node, Node]]:
+    """Return a primary and its standby."""
+    with postgres_pair.running() as nodes:
+        yield nodes
+
+
+def on_a_replica(store: PostgresStore) -> bool:
+    """Tell whether a search is answered by a server that follows another."""
+    with store.shelf("acme") as shelf:
+        (following,) = only(shelf.connection, "SELECT pg_is_in_recovery()")
+        return bool(following)
+
+
+def test_searches_go_to_a_replica_that_has_caught_up(
+    pair: tuple[Node, Node], open_store: Open
+) -> None:
+    """Whoever hands a document in finds it, however far behind the replica is."""
+    primary, standby = pair
+    store = open_store(primary.address(), replicas=[standby.address()])
+    take(store, "acme", PAGES[:2])
+    caught_up(primary, standby)
+    assert on_a_replica(store)
+    assert found_by(store, "acme", QUESTION) == sorted(PAGES[:2])
+
+    with standby.connect() as connection:
+        connection.execute("SELECT pg_wal_replay_pause()")
+    take(store, "acme", PAGES[2:3])
+    assert not on_a_replica(store)
+    assert found_by(store, "acme", QUESTION) == sorted(PAGES[:3])
+
+    with standby.connect() as connection:
+        connection.execute("SELECT pg_wal_replay_resume()")
+    caught_up(primary, standby)
+    assert on_a_replica(store)
+    assert found_by(store, "acme", QUESTION) == sorted(PAGES[:3])
+
+
+def test_a_replica_that_is_away_is_left_alone(
+    pair: tuple[Node, Node], open_store: Open
+) -> None:
+    """The primary answers, and the log says so once, without a password."""
+    primary, _ = pair
+    away = "postgresql://me:s3cr3t@127.0.0.1:1/base"
+    store = open_store(primary.address(), replicas=[away])
+
+    with structlog.testing.capture_logs() as logs:
+        answers = [found_by(store, "acme", QUESTION) for _ in range(3)]
+
+    assert answers == [answers[0]] * 3
+    assert [line["event"] for line in logs] == ["replica_left_alone"]
+    assert "s3cr3t" not in str(logs)
+
+
+def test_a_failover_loses_nothing_and_doubles_nothing(
+    pair: tuple[Node, Node], open_store: Open
+) -> None:
+    """A node that knows both servers goes on with whichever can be written to."""
+    primary, standby = pair
+    both = f"{primary.address()},{standby.folder}&target_session_attrs=read-write"
+    store = open_store(both, options=Options(patience_seconds=30, wait_seconds=20))
+    take(store, "acme", PAGES)
+    caught_up(primary, standby)
+    before = found_by(store, "acme", QUESTION)
+
+    primary.stop()
+    standby.promote()
+    again = take(store, "acme", (*PAGES, "A pump that came after the failover."))
+
+    assert [r.status for r in again] == ["unchanged"] * len(PAGES) + ["created"]
+    with store.shelf("acme") as shelf:
+        assert shelf.chunks == len(PAGES) + 1
+    assert len(before) == len(PAGES)
