@@ -22,12 +22,8 @@ LAYERS = (
     {"settings", "asking", "watching", "telemetry"},
     {"wiring"},
     {"selecting", "spread"},
-<<<<<<< HEAD
-    {"knowledge_base", "explain", "replay", "differences", "telling"},
-    {"notebook"},
-=======
     {"knowledge_base", "migrating", "explain", "replay", "differences", "telling"},
->>>>>>> main
+    {"notebook"},
     {"evaluating", "reference_store", "auditing"},
     {"examples", "examples_few_shot"},
     {"cli", "http", "integrations", "mcp"},

@@ -384,19 +384,3 @@ class KnowledgeBase:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-<<<<<<< HEAD
-=======
-
-
-def open_base(
-    folder: str = "./.kept",
-    *,
-    watch: Watch | None = None,
-    **settings: Any,  # noqa: ANN401 -- checked by the settings
-) -> KnowledgeBase:
-    """Open the knowledge base in *folder*, making it if it is not there.
-
-    *settings* are those of `Settings`, such as ``tenant``; a *watch* sees all.
-    """
-    return KnowledgeBase(Settings.of({"store": str(folder), **settings}), watch=watch)
->>>>>>> main

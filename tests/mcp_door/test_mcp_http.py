@@ -11,6 +11,9 @@ from mcp import Client
 from speaking import over_http, text_of
 
 from commands import kept
+from kept import open as kept_open
+from kept.stores.access import Access, Role
+from kept.stores.audit import AuditLog
 from served import HASH, Served, serving
 
 QUESTION = "When does the Leeds office open?"
@@ -20,12 +23,18 @@ ACCEPT = {"accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Return a server of one note, which takes more in."""
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a knowledge base of one note."""
     folder = tmp_path_factory.mktemp("served")
     (folder / "leeds.txt").write_text(LEEDS)
-    store = folder / "kb"
-    assert kept("ingest", folder / "leeds.txt", "--store", store, *HASH).code == 0
+    ran = kept("ingest", folder / "leeds.txt", "--store", folder / "kb", *HASH)
+    assert ran.code == 0
+    return folder / "kb"
+
+
+@pytest.fixture(scope="module")
+def served(store: Path) -> Iterator[Served]:
+    """Return a server of it, which takes more in."""
     with serving(store, "--http", "--allow-ingest", command="mcp") as server:
         yield server
 
@@ -73,6 +82,40 @@ def test_a_key_reaches_the_tenant_that_it_names(served: Served) -> None:
     assert taken.structured_content["receipts"][0]["status"] == "created"
     assert theirs.structured_content["selected"][0]["text"] == foreign
     assert [one["text"] for one in ours.structured_content["selected"]] == [LEEDS]
+
+
+def test_a_key_does_what_its_role_allows_and_leaves_its_mark(
+    served: Served, store: Path
+) -> None:
+    """A reader takes nothing in and sees its own tenant; the audit has every call."""
+    base = kept_open(str(store), embedder="hash")
+    _, key = Access(base.store.database).create("ann", Role.READER, "default")
+
+    async def talk(client: Client) -> tuple[Any, ...]:
+        return (
+            await client.call_tool("ingest", {"text": "Not by a reader."}),
+            await client.call_tool("search", {"question": QUESTION}),
+        )
+
+    async def stray(client: Client) -> tuple[Any, ...]:
+        return (await client.call_tool("search", {"question": QUESTION}),)
+
+    refused, found = over_http(served.url, talk, **bearer(key))
+    [foreign] = over_http(served.url, stray, **bearer(key), kept_tenant="other")
+    log = AuditLog(base.store.database)
+    every = log.rows("default", before=None, limit=50)
+    rows = [row for row in every if row.principal == "ann"]
+    log.close()
+    base.close()
+
+    assert refused.is_error
+    assert "this needs the role writer, not reader" in text_of(refused)
+    assert found.structured_content["selected"]
+    assert text_of(foreign) == "the key belongs to another tenant"
+    assert sorted((row.action, row.outcome) for row in rows) == [
+        ("mcp.ingest", "failed"),
+        ("mcp.search", "answered"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from kept.retrieve import Request
 from kept.settings import Settings
 from kept.sources import Handing
 from kept.telling import why_not_lines
+from kept.watching import Watch
 from kept.wiring import fetch_limits_of
 
 Names = str | Path | Iterable[str | Path]
@@ -132,9 +133,14 @@ def _names(handed: object) -> list[str] | None:
     return None
 
 
-def open_base(folder: str | Path = "./.kept", **settings: Any) -> Base:  # noqa: ANN401 -- checked by the settings
+def open_base(
+    folder: str | Path = "./.kept",
+    *,
+    watch: Watch | None = None,
+    **settings: Any,  # noqa: ANN401 -- checked by the settings
+) -> Base:
     """Open the knowledge base in *folder*, making it if it is not there.
 
-    *settings* are those of `Settings`, such as ``tenant`` or ``embedder``.
+    *settings* are those of `Settings`, such as ``tenant``; a *watch* sees all.
     """
-    return Base(Settings.of({"store": str(folder), **settings}))
+    return Base(Settings.of({"store": str(folder), **settings}), watch=watch)
