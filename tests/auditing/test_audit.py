@@ -381,3 +381,49 @@ def test_scores_that_grow_with_the_question_are_a_warning() -> None:
     assert found.severity is Severity.WARNING
     assert found.numbers["correlation_with_length"] > 0.9
     assert "grow with the length of the question" in found.details[0]
+
+
+def test_ids_alone_leave_the_texts_unchecked() -> None:
+    """Nothing can be asked for in its own words, and nothing repeats another."""
+    report = report_on(lambda question, k: [{"id": str(n)} for n in range(k)])
+
+    assert report.of("near matches").severity is Severity.SKIPPED
+    assert report.of("duplicates").severity is Severity.SKIPPED
+
+
+def test_a_result_without_text_repeats_nothing() -> None:
+    """Two of them beside a text are no repeats."""
+    bare = [{"id": "x", "score": 0.1}, {"id": "y", "score": 0.0}]
+
+    def search(question: str, k: int) -> list[Any]:
+        return [*good(question, k - 2), *bare]
+
+    assert report_on(search).of("duplicates").severity is Severity.FINE
+
+
+def test_nothing_at_all_is_left_unjudged() -> None:
+    """A retriever that refuses everything has no scores, and a floor that fires."""
+    report = report_on(lambda question, k: [])
+
+    assert report.of("scores").severity is Severity.SKIPPED
+    assert report.of("floors").severity is Severity.FINE
+
+
+def test_scores_divided_by_the_best_are_recognised() -> None:
+    """The best is always the same, though the worst is not 0."""
+
+    def search(question: str, k: int) -> list[Result]:
+        hits = good(question, k)
+        return [(i, text, score / hits[0][2]) for i, text, score in hits]
+
+    [told] = report_on(search).of("scores").details
+
+    assert told.startswith(
+        "They are relative: in 8 of 8 questions the best is exactly 1"
+    )
+
+
+def test_a_function_without_a_signature_is_given_k() -> None:
+    """As those of compiled modules are; that it fails is told as its own."""
+    with pytest.raises(InputError, match="max raised TypeError"):
+        audit(max, ["a question"])

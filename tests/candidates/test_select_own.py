@@ -251,16 +251,29 @@ def test_a_pinned_passage_stays(guard: Selecting) -> None:
         guard.select(OFF_TOPIC, handed(), scores="none", pinned=["nobody"])
 
 
-def test_given_cosines_need_no_embedder() -> None:
+@pytest.mark.parametrize(
+    ("scores", "values"),
+    [("cosine_distance", (0.3, 0.4, 0.7)), ("cosine", (0.7, 0.6, 0.3))],
+)
+def test_given_cosines_need_no_embedder(scores: str, values: tuple[float, ...]) -> None:
     """No model is asked, and relevance comes from the words alone."""
     guard = Selecting(embedder="openai")
 
-    found = guard.select(
-        QUESTION, handed(0.3, 0.4, 0.7), scores="cosine_distance", cosines="given"
-    )
+    found = guard.select(QUESTION, handed(*values), scores=scores, cosines="given")
 
     assert chosen(found)[0] == "leeds"
     assert found.selection.candidates[0].signal("cosine") == 0.7
+
+
+def test_metadata_may_hold_anything(guard: Selecting) -> None:
+    """What is not JSON takes part in the fingerprint by its kind alone."""
+
+    def asked(value: object) -> str:
+        passage = Passage(text=LEEDS, metadata={"own": value, 3: "three"})
+        found = guard.select(QUESTION, [passage], scores="none")
+        return found.fingerprints.knowledge_base
+
+    assert asked(object()) == asked(object()) != asked("text")
 
 
 def test_an_empty_pool_is_a_refusal(guard: Selecting) -> None:

@@ -128,6 +128,13 @@ def test_a_file_without_questions_is_told(here: Path, content: str, told: str) -
     assert told in ran.complaint(3)
 
 
+def test_a_missing_file_of_questions_is_told() -> None:
+    """By its name."""
+    ran = kept("audit-retriever", "toy_retriever:search", "--queries", "none.txt")
+
+    assert "none.txt: it cannot be read" in ran.complaint(3)
+
+
 def test_questions_may_be_json_lines(here: Path) -> None:
     """As in BEIR's queries; each question is asked once."""
     line = '{"_id": "1", "text": "When does the Leeds office open?"}\n'

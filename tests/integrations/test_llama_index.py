@@ -152,6 +152,19 @@ def test_scores_can_be_read_once_their_meaning_is_said(
         scored.postprocess_nodes(bare, query_str=QUESTION)
 
 
+def test_the_guard_tells_of_refusals_and_by_its_name(
+    theirs: Theirs, guard: KeptPostprocessor
+) -> None:
+    """A refusal, which no node can carry, is heard; events call it by its class."""
+    heard: list[Found] = []
+    telling = guard.model_copy(update={"on_found": heard.append})
+
+    assert telling.postprocess_nodes(theirs.nodes, query_str=OFF_TOPIC) == []
+
+    assert heard[0].refused is not None
+    assert telling.class_name() == "KeptPostprocessor"
+
+
 def test_a_guard_needs_the_question(theirs: Theirs, guard: KeptPostprocessor) -> None:
     """Without one nothing can be weighed."""
     with pytest.raises(InputError, match="the question is missing"):

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 from collector import Collected, collecting
@@ -10,12 +11,15 @@ from kept.candidates import Passage
 from kept.decisions import Verdict
 from kept.errors import LLMError
 from kept.knowledge_base import KnowledgeBase
+from kept.pipeline import Pipeline
 from kept.retrieve import Request
-from loopback import piece, refuses, serving, streams
+from kept.stages import AskJudge, TopK
+from loopback import piece, refuses, says, serving, streams
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"
 LEEDS = "The Leeds office opens at eight."
+REQUEST = Request(question=QUESTION)
 NOTES = (LEEDS, "The Leeds pump costs 410 euro.", "Nobody opens an office in May.")
 CLIENT = 3
 MOST_ATTRIBUTES = 128
@@ -196,6 +200,33 @@ def test_a_failing_model_is_a_failed_span(
     assert "Leeds" not in said(collected)
 
 
+def test_a_judge_is_an_evaluator_with_a_call_for_each_reference(
+    collected: Collected, notes: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it asks at once still belongs to its stage, and changes no fingerprint."""
+    with serving(says('{"verdict": "accept"}')) as server:
+        monkeypatch.setenv("KEPT_LLM_BASE_URL", server.url)
+        judge = notes.models.judge("loopback")
+        assert judge is not None
+        stages = Pipeline.of(AskJudge(judge), TopK(1))
+        plan = replace(notes.plan(REQUEST), pipeline=stages)
+        retriever = notes.retriever(plan)
+        found = notes.watch.search(
+            REQUEST, plan, lambda seen: replace(retriever, plan=seen)(REQUEST)
+        )
+    notes.close()
+
+    stage = collected.span("kept.stage.ask_judge")
+    calls = collected.below(stage)
+    assert stage.openinference == "EVALUATOR"
+    assert [call.name for call in calls] == ["chat loopback"] * stage.attributes[
+        "kept.before"
+    ]
+    assert calls[0].attributes["gen_ai.output.type"] == "json"
+    assert found.fingerprints.configuration == retriever.configuration
+    assert "Spanned" not in repr(plan)
+
+
 def test_a_refusal_is_seen_where_it_happened(
     collected: Collected, notes: KnowledgeBase
 ) -> None:
@@ -281,7 +312,7 @@ def test_an_answer_that_is_left_is_a_failed_span(
     collected: Collected, notes: KnowledgeBase
 ) -> None:
     """Whoever stops reading ends the span as well."""
-    running = notes.asking(Request(question=QUESTION, tenant=notes.tenant))
+    running = notes.asking(REQUEST)
     next(iter(running))
     running.close()
     notes.close()

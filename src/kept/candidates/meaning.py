@@ -52,11 +52,6 @@ class Scores(StrEnum):
         """Whether a cosine can be read off it."""
         return self in {Scores.COSINE, Scores.COSINE_DISTANCE}
 
-    @property
-    def is_stated(self) -> bool:
-        """Whether every passage has to bring a score."""
-        return self not in {Scores.ORDER, Scores.NONE}
-
     def checked(self, score: object, name: str) -> float:
         """Return the score of the passage called *name*, or say what is wrong."""
         if score is None:

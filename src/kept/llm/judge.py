@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from kept.decisions import seated
@@ -124,7 +124,10 @@ class LLMJudge:
         """Ask about several at once; the first fault calls off the rest."""
         pool = ThreadPoolExecutor(self.at_once, thread_name_prefix="kept-judge")
         try:
-            asked = [pool.submit(partial(self.ask, one)) for one in references]
+            # A context of its own for each, so that its logs and spans belong here.
+            asked = [
+                pool.submit(copy_context().run, self.ask, one) for one in references
+            ]
             wait(asked, return_when=FIRST_EXCEPTION)
             _raise_first(asked)
             return [future.result() for future in asked]

@@ -28,7 +28,7 @@ class Collection:
         server: Server,
         name: str,
         dimension: int,
-        alone: Callable[[], AbstractContextManager[None]],
+        alone: Callable[[], AbstractContextManager[object]],
     ) -> None:
         self.server = server
         self.name = name

@@ -1,12 +1,15 @@
 """Opening a Milvus store from the settings."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import SecretStr
 
+from kept.stores.addresses import scheme_of, server_of
 from kept.stores.milvus.address import address_of
-from kept.stores.milvus.store import MilvusStore, store_at
+from kept.stores.milvus.store import MilvusStore
+from kept.stores.operations import Store
 from kept.stores.sqlite import FILE
 
 
@@ -23,15 +26,45 @@ class StoreSettings(Protocol):
         """What the server knows us by."""
         ...
 
+    @property
+    def store_connections(self) -> int:
+        """How many connections to the documents there are at most."""
+        ...
 
-def open_store(settings: StoreSettings, *, writable: bool) -> MilvusStore:
-    """Return the store that the settings name."""
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """The settings of the store that has the documents."""
+
+    settings: StoreSettings
+    store: str
+    store_replica: SecretStr | None = None
+
+    @property
+    def store_connections(self) -> int:
+        """How many connections there are at most."""
+        return self.settings.store_connections
+
+
+def open_store(settings: StoreSettings, *, writable: bool) -> Store:
+    """Return the store that the settings name, its documents in a folder or server."""
     token = settings.store_token
-    secret = token.get_secret_value() if token else None
-    return store_at(settings.store, writable=writable, token=secret)
+    address = address_of(settings.store, token.get_secret_value() if token else None)
+    if scheme_of(address.metadata) is None:
+        return MilvusStore(address, writable=writable)
+    options = server_of(address.metadata).options_of(
+        _Beside(settings, address.metadata)
+    )
+    from kept.stores.milvus.postgres import (  # noqa: PLC0415 -- brings psycopg
+        MilvusPostgresStore,
+    )
+
+    return MilvusPostgresStore(address, writable=writable, options=options)
 
 
 def exists(settings: StoreSettings) -> bool:
     """Tell whether there is a knowledge base: its documents, not its indexes."""
-    folder = Path(address_of(settings.store).metadata).expanduser()
-    return (folder / FILE).exists()
+    metadata = address_of(settings.store).metadata
+    if scheme_of(metadata) is not None:
+        return bool(server_of(metadata).exists(_Beside(settings, metadata)))
+    return (Path(metadata).expanduser() / FILE).exists()

@@ -90,8 +90,14 @@ class Truth:
                 "SELECT data FROM vectors WHERE no = ?",
                 [(key,) for key in keys.tolist()],
             )
-        found = np.frombuffer(b"".join(bytes(row[0]) for row in rows), np.float32)
-        return found.reshape(len(keys), -1) if len(keys) else found.reshape(0, 1)
+        found = [np.frombuffer(row[0], np.float32) for row in rows]
+        if len({len(keys), len(found)}) > 1 or len({row.size for row in found}) > 1:
+            msg = (
+                f"of {len(keys)} chunks {len(found)} have a vector, or not all have "
+                "one of the same length; 'kept reembed' makes all anew"
+            )
+            raise StoreCorruptError(msg)
+        return np.array(found, np.float32).reshape(len(keys), -1 if found else 1)
 
     def all_keys(self) -> Iterator[Keys]:
         """Yield the keys of every chunk of the snapshot, some at a time."""
@@ -110,20 +116,12 @@ class Truth:
             after = rows[-1][0]
 
     def _rows(self, documents: dict[int, int]) -> list[Row]:
-        vectors = dict(live_rows(self.connection, "vectors", "t.data", documents))
         words = live_rows(self.connection, "chunks", "t.terms", documents)
-        lacking = next((no for no, _ in words if no not in vectors), None)
-        if lacking is not None:
-            msg = f"chunk {lacking} has no vector; 'kept reembed' makes all anew"
-            raise StoreCorruptError(msg)
+        vectors = self.vectors(np.array([no for no, _ in words], np.int64))
         return [
-            Row(no, no >> ORD_BITS, text_of(blob), _vector(vectors[no]))
-            for no, blob in words
+            Row(no, no >> ORD_BITS, text_of(blob), vector)
+            for (no, blob), vector in zip(words, vectors, strict=True)
         ]
-
-
-def _vector(blob: bytes) -> NDArray[np.float32]:
-    return np.frombuffer(blob, np.float32)
 
 
 def _keys(documents: dict[int, int]) -> list[int]:
@@ -136,6 +134,6 @@ def _keys(documents: dict[int, int]) -> list[int]:
 
 
 def _position(connection: Connection, tenant: int) -> tuple[int, str]:
-    sql = "SELECT seq, state FROM tenants WHERE no = ?"
+    sql = "SELECT seq, state FROM states WHERE tenant_no = ?"
     seq, state = first(connection, sql, (tenant,)) or (0, bytes(32))
     return int(seq), bytes(state).hex()

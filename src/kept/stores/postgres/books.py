@@ -53,6 +53,8 @@ _COUNT_TERMS = (
 class PostgresBooks:
     """How PostgreSQL keeps documents; *vector* is the schema that pgvector is in.
 
+    Statements are sent without waiting for each other's ends.
+
     *sizes* tells how many chunks the tenants had after the last change made here.
     """
 
@@ -103,13 +105,19 @@ class PostgresBooks:
         if made is None:
             raise Taken(filed.id)
         self._insert_parts(connection, tenant, no, filed, vectors)
-        self.set_live(connection, tenant, no, live=True)
+        self._set_live(connection, tenant, no, live=True)
         return no
 
     def set_live(
         self, connection: Connection, tenant: int, document: int, *, live: bool
     ) -> None:
         """Make a document count in search and statistics, or no longer."""
+        with connection.raw.pipeline():
+            self._set_live(connection, tenant, document, live=live)
+
+    def _set_live(
+        self, connection: Connection, tenant: int, document: int, *, live: bool
+    ) -> None:
         changed = first(
             connection,
             "UPDATE kept.documents SET live = ?, superseded_by = NULL"
@@ -301,5 +309,10 @@ def _log_change(
         "UPDATE kept.states SET seq = seq + 1, chunks = chunks + ?, terms = terms + ?,"
         " state = ? WHERE tenant_no = ? RETURNING chunks",
         (sign * sizes[0], sign * sizes[1], as_state(total), tenant),
+    )
+    connection.execute(
+        "INSERT INTO kept.changes (tenant_no, seq, document_no, chunks)"
+        " SELECT tenant_no, seq, ?, ? FROM kept.states WHERE tenant_no = ?",
+        (document, sizes[0], tenant),
     )
     return int(chunks)

@@ -26,6 +26,7 @@ Cursor = psycopg.Cursor[tuple[Any, ...]]
 
 ESCAPE = "\x1a"
 _MARK = re.compile(r"\?(\d*)")
+_ANSWERS = re.compile(r"^\s*SELECT|\bRETURNING\b")
 _AS_STORED = str.maketrans({"\0": f"{ESCAPE}0", ESCAPE: f"{ESCAPE}1"})
 
 
@@ -116,16 +117,15 @@ class Connection:
         return self.raw.execute(*_asked(sql, values), binary=True)
 
     def executemany(self, sql: str, values: Iterable[Sequence[Any]], /) -> Gathered:
-        """Run one statement for each of *values*, in order."""
-        rows: list[Row] = []
-        with self.raw.pipeline(), self.raw.cursor(binary=True) as cursor:
-            asked = [_asked(sql, one) for one in values]
-            if asked:
-                cursor.executemany(
-                    asked[0][0], [one[1] for one in asked], returning=True
-                )
-                rows = _all_rows(cursor)
-        return Gathered(rows)
+        """Run one statement for each of *values*, in order, without waiting between."""
+        asked = [_asked(sql, one) for one in values]
+        if not asked:
+            return Gathered([])
+        answers = bool(_ANSWERS.search(sql))
+        with self.raw.cursor(binary=True) as cursor:
+            given = [one[1] for one in asked]
+            cursor.executemany(asked[0][0], given, returning=answers)
+            return Gathered(_all_rows(cursor) if answers else [])
 
 
 def _all_rows(cursor: Cursor) -> list[Row]:

@@ -28,6 +28,13 @@ CREATE TABLE kept.states (
     state bytea NOT NULL,
     overrides text NOT NULL DEFAULT '{}'
 );
+CREATE TABLE kept.changes (
+    tenant_no integer NOT NULL,
+    seq bigint NOT NULL,
+    document_no bigint NOT NULL,
+    chunks integer NOT NULL,
+    PRIMARY KEY (tenant_no, seq)
+);
 CREATE TABLE kept.documents (
     tenant_no integer NOT NULL REFERENCES kept.tenants (no),
     no bigint NOT NULL,
@@ -194,6 +201,7 @@ CREATE POLICY of_one_tenant ON kept.tenants FOR INSERT
 """
 GUARDED = (
     "states",
+    "changes",
     "documents",
     "chunks",
     "vectors",

@@ -1,0 +1,83 @@
+"""With its documents in PostgreSQL, a Milvus store keeps the same promises."""
+
+import json
+from collections.abc import Callable, Iterator
+from urllib.parse import quote
+
+import pytest
+from lite_server import LiteServer
+
+from kept.knowledge_base import KnowledgeBase
+from kept.ports import Store
+from kept.render import found_json
+from kept.settings import Settings
+from kept.stores.milvus.address import address_of
+from kept.stores.milvus.postgres import MilvusPostgresStore
+from kept.stores.milvus.view import View
+from kept.testing_contracts import StoreContract
+from kept.testing_store import PAGES
+
+QUESTIONS = ("How much does the pump TW-C235 cost?", "INV-49302", "pump valve leaks")
+
+
+def url_of(milvus: LiteServer, dsn: str) -> str:
+    """Return the address of a store with its documents at *dsn*."""
+    return f"milvus://127.0.0.1:{milvus.port}?metadata={quote(dsn, safe='')}"
+
+
+class TestMilvusPostgresStore(StoreContract):
+    """The contract, on two servers."""
+
+    @pytest.fixture(autouse=True)
+    def _servers(
+        self, milvus: LiteServer, make_database: Callable[[], str]
+    ) -> Iterator[None]:
+        self.milvus = milvus
+        self.make_database = make_database
+        self.opened: list[MilvusPostgresStore] = []
+        yield
+        for store in self.opened:
+            store.close()
+
+    def store(self, name: str) -> Store:
+        """Return a store in a database of its own, and collections of its own."""
+        address = address_of(url_of(self.milvus, self.make_database()))
+        store = MilvusPostgresStore(address)
+        self.opened.append(store)
+        return store
+
+
+def told(base: KnowledgeBase) -> list[str]:
+    """Return everything that is told about the questions, but for the time."""
+    answers = [found_json(base.search(question)) for question in QUESTIONS]
+    return [json.dumps({**answer, "timings": None}) for answer in answers]
+
+
+def test_it_answers_as_the_embedded_store_and_mends_its_collection(
+    milvus: LiteServer,
+    make_database: Callable[[], str],
+    make_base: Callable[..., KnowledgeBase],
+) -> None:
+    """Same bytes through the settings; what the server lost is found and put back."""
+    here = make_base("embedded")
+    url = url_of(milvus, make_database())
+    with KnowledgeBase(Settings.of({"store": url, "embedder": "hash"})) as there:
+        for page in PAGES:
+            here.add(page)
+            there.add(page)
+        expected = told(here)
+        store = there.store
+        assert isinstance(store, MilvusPostgresStore)
+
+        assert told(there) == expected
+        with store.shelf("default") as shelf:
+            assert isinstance(shelf.indexes, View)
+            name = shelf.indexes.collection.name
+            keys = shelf.indexes.dense.keys().tolist()
+        store.server.remove(name, keys[:2])
+        findings = store.examine(repair=True)
+
+        assert [(f.what, f.repaired) for f in findings] == [("collection", True)]
+        assert store.examine(repair=False) == []
+        assert store.rebuild() == 1
+        assert told(there) == expected

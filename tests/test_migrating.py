@@ -1,0 +1,263 @@
+"""Migrating: everything of a store arrives in another, once, and is verified."""
+
+import io
+import json
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from commands import kept, started
+from kept.errors import InputError, StoreError
+from kept.knowledge_base import KnowledgeBase
+from kept.migrating import Migrated, migrate
+from kept.settings import Settings
+from kept.stores import copying
+from kept.stores.access import Access, Policy, Role
+from kept.stores.audit import AuditLog, AuditRow
+from kept.stores.jobs import Jobs
+from kept.stores.sql import only
+
+QUESTION = "What does the pump of model TW-C235 cost?"
+PUMP = "The pump of model TW-C235 costs 410 euro without tax."
+ITEM = {"kind": "text", "uri": "late", "name": "0", "fields": {}}
+SETTINGS = Settings.of({"embedder": "hash", "record_queries": "text"})
+
+
+@pytest.fixture
+def addresses(
+    tmp_path: Path, make_database: Callable[[], str]
+) -> Callable[[str, str], str]:
+    """Return a function that gives a store of a kind and a name its address."""
+    made: dict[tuple[str, str], str] = {}
+
+    def address(kind: str, name: str) -> str:
+        if (kind, name) not in made:
+            folder = str(tmp_path / name)
+            made[kind, name] = make_database() if kind == "server" else folder
+        return made[kind, name]
+
+    return address
+
+
+def filled(address: str, texts: int = 0) -> None:
+    """Fill a store with something of everything."""
+    for tenant in ("acme", "other"):
+        settings = SETTINGS.changed(store=address, tenant=tenant)
+        with KnowledgeBase(settings) as base:
+            base.add(PUMP, source_uri="pump", tags=("price",), metadata={"team": "a"})
+            base.add(f"{PUMP[:-1]}!", source_uri="copy")
+            base.add("The first version of a page.", source_uri="page")
+            base.add("Employees have 28 days of leave \0 a year.", source_uri="page")
+            for number in range(texts if tenant == "acme" else 0):
+                topic = f"Page {number} tells of topic {number * 7919}."
+                base.add(topic, source_uri=f"text-{number}")
+            base.override({"TOP_K": 3})
+            base.search(QUESTION)
+    with KnowledgeBase(SETTINGS.changed(store=address, tenant="acme")) as base:
+        _serve(base)
+
+
+def _serve(base: KnowledgeBase) -> None:
+    """Leave what a service leaves: keys, policies, audit and an unfinished job."""
+    database, holds = base.store.database, base.store.holds()
+    access = Access(database)
+    key, _ = access.create("reader", Role.READER, "acme", token=f"kept_k_{'s' * 40}")
+    access.begin_session(key.id, 2_000_000_000, 1)
+    access.set_policy("acme", Policy(keep_questions=True))
+    access.signing_secret()
+    audit = AuditLog(database)
+    row = {"principal": "p", "key_id": "k", "role": "reader", "outcome": "done"}
+    for tenant in ("acme", "nobody"):
+        audit.note(AuditRow(tenant=tenant, action="search", **row)).result()
+    audit.close()
+    jobs = Jobs(database, holds)
+    jobs.add("acme", "p", "k", [{"kind": "url", "uri": "u", "fields": {}}])
+    done = jobs.begin()
+    assert done is not None
+    jobs.end(jobs.progress(done, [{"status": "created"}]), "done")
+    jobs.add("acme", "p", "k", [ITEM], job_id="late")
+    base.store.spool().save("late", "0", io.BytesIO(b"A late text."))
+    holds.close()
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """Hear how far it is, and say nothing."""
+
+
+def moved(source: str, target: str) -> Migrated:
+    """Migrate, and return what was carried."""
+    return migrate(SETTINGS, source, target, silent)
+
+
+def answer(address: str) -> str:
+    """Return what a question finds, but for clocks."""
+    words = ("--tenant", "acme", "--embedder", "hash", "--json", "--store", address)
+    found = kept("search", QUESTION, *words).json
+    del found["timings"]
+    return json.dumps(found)
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [("folder", "server"), ("server", "folder")]
+)
+def test_everything_arrives(
+    addresses: Callable[[str, str], str], here: str, there: str
+) -> None:
+    """Tenants, histories, people, jobs and their sources; answers are the same."""
+    source, target = addresses(here, "source"), addresses(there, "target")
+    filled(source)
+
+    done = moved(source, target)
+
+    assert all(part.same for part in done.parts)
+    rows = {(part.tenant, part.what): part.rows for part in done.parts}
+    assert rows["acme", "documents"] == 3
+    assert rows["acme", "aliases"] == 1
+    assert rows["acme", "queries"] == 1
+    assert rows[None, "access keys"] == 1
+    assert rows[None, "audit"] == 2
+    assert rows[None, "jobs"] == 2
+    assert answer(target) == answer(source)
+    with KnowledgeBase(SETTINGS.changed(store=target, tenant="acme")) as base:
+        assert base.overrides() == {"top_k": 3}
+        assert Access(base.store.database).check(f"kept_k_{'s' * 40}") is not None
+        assert base.store.spool().read("late", "0") == b"A late text."
+        assert base.store.examine(repair=False) == []
+        [late] = base.add("A page that comes later.")
+        newest = base.store.documents("acme")[-1]
+    assert newest.document.id == late.document_id
+
+
+def test_a_killed_migration_goes_on(
+    tmp_path: Path,
+    addresses: Callable[[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Killed half-way, the same command finishes it; nothing is lost or doubled."""
+    source, target = addresses("folder", "source"), addresses("server", "target")
+    filled(source, texts=110)
+    process = started("migrate", source, target, env={"KEPT_EMBEDDER": "hash"})
+    while not 0 < _arrived(target) < 113 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = _arrived(target)
+    refused = kept("search", "x", "--store", target, "--embedder", "hash")
+
+    done = moved(source, target)
+
+    assert 0 < before < 113
+    assert "has not ended" in refused.complaint(4)
+    assert done.resumed
+    rows = {(part.tenant, part.what): part.rows for part in done.parts}
+    assert rows["acme", "documents"] == 113
+    assert rows["acme", "ledger"] == 114
+    assert answer(target) == answer(source)
+    again = kept("migrate", source, target)
+    assert "is not empty" in again.complaint(3)
+
+
+def _arrived(address: str) -> int:
+    """Return how many documents of acme are in a database, if it has tables yet."""
+    import psycopg  # noqa: PLC0415 -- of the optional store
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        row = connection.execute("SELECT to_regclass('kept.documents')").fetchone()
+        if row is None or row[0] is None:
+            return 0
+        connection.execute("SELECT set_config('kept.tenant', 'acme', false)")
+        counted = connection.execute("SELECT count(*) FROM kept.documents").fetchone()
+    assert counted is not None
+    return int(counted[0])
+
+
+@pytest.mark.parametrize("stop", range(6))
+def test_it_can_stop_anywhere(
+    addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch, stop: int
+) -> None:
+    """Broken off behind any step, it is finished by the next attempt."""
+    source, target = addresses("folder", "source"), addresses("folder", "target")
+    filled(source)
+    steps = ("_store", "_copy_table", "_copy_receipts", "_copy_spooled")
+    name = (*steps, "_copy_secrets", "_copy_jobs")[stop]
+    real = getattr(copying, name)
+
+    def breaking(*given: object) -> None:
+        real(*given)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, name, breaking)
+        with pytest.raises(KeyboardInterrupt):
+            moved(source, target)
+
+    done = moved(source, target)
+
+    assert done.resumed
+    assert all(part.same for part in done.parts)
+
+
+def test_a_difference_is_found(
+    addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What arrived otherwise than it left is told, and the target stays closed."""
+    source, target = addresses("folder", "source"), addresses("folder", "target")
+    filled(source)
+    real = copying.carried
+
+    def careless(*given: object) -> copying.Carried:
+        one = real(*given)
+        return copying.Carried(one.filed, -one.vectors, one.live, one.superseded_by)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "carried", careless)
+        with pytest.raises(StoreError, match="documents of acme"):
+            moved(source, target)
+
+    with pytest.raises(StoreError, match="has not ended"):
+        KnowledgeBase(SETTINGS.changed(store=target))
+
+
+def test_a_target_that_holds_something_is_refused(
+    addresses: Callable[[str, str], str],
+) -> None:
+    """Nothing of it is changed, and no other migration is mixed in."""
+    source, target = addresses("folder", "source"), addresses("folder", "target")
+    filled(source)
+    filled(target)
+
+    with pytest.raises(InputError, match="is not empty"):
+        moved(source, target)
+    with pytest.raises(InputError, match="into itself"):
+        moved(source, f"{source}/../source")
+    with pytest.raises(InputError, match="no knowledge base"):
+        moved(addresses("folder", "nothing"), target)
+
+    with (
+        KnowledgeBase(SETTINGS.changed(store=target)) as base,
+        base.store.database.reading() as connection,
+    ):
+        assert only(connection, "SELECT COUNT(*) FROM tenants") == (2,)
+
+
+def test_a_target_of_another_migration_is_refused(
+    addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says which store it is being filled from."""
+    target = addresses("folder", "target")
+    for name in ("one", "two"):
+        filled(addresses("folder", name))
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "_copy_secrets", _broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            moved(addresses("folder", "one"), target)
+
+    with pytest.raises(InputError, match="is being filled from"):
+        moved(addresses("folder", "two"), target)
+
+
+def _broken_off(*given: object) -> None:
+    raise KeyboardInterrupt
