@@ -18,7 +18,8 @@ LAYERS = (
     {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"},
     {"retrieve", "transcripts", "testing_contracts", "testing_store"},
     {"query_log", "recorded", "labelling", "rehearsal"},
-    {"stores", "render", "funnel", "reembed", "sources", "counterfactual", "candidates"},
+    {"stores", "render", "funnel", "reembed", "sources"}
+    | {"counterfactual", "candidates"},
     {"settings", "asking", "watching", "telemetry"},
     {"wiring"},
     {"selecting", "spread"},
