@@ -7,7 +7,7 @@ import structlog
 
 from kept.embedders.hash import HashEmbedder
 from kept.ports import Embedder
-from kept.stores.postgres.graphs import build, drop_others, kind_of, stands
+from kept.stores.postgres.graphs import build, kind_of, stands
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 from postgres_server import APP, Server
@@ -103,15 +103,39 @@ def test_a_role_that_may_not_build_goes_on_scanning(
     assert len(legs(app)[0]) == 10
 
 
-def test_graphs_of_other_embedders_are_dropped(
+def test_graphs_follow_the_embedder(
     make_database: Callable[[], str], open_store: Open
 ) -> None:
-    """Those of the embedder in use stay."""
+    """Sweeping after another embedder took over drops its graph and builds the new."""
     store = open_store(make_database(), scanned_whole=10)
     fill(store, "large", 12)
+    other = HashEmbedder(dimension=128)
+    work = store.reembedding(other.id, other.dimension)
+    work.begin()
+    rows = work.missing(50)
+    work.add([name for name, *_ in rows], other.embed([text for *_, text in rows]))
+    assert work.swap()
 
-    assert drop_others(store.database, 1) == []
-    assert drop_others(store.database, 11) == ["vectors_graph_1_1"]
+    store.sweep()
+
+    with store.database.connect() as connection:
+        assert stands(connection, 1, 1) is None
+        assert stands(connection, 2, 1) is True
+    assert len(legs(store, other)[0]) == 10
+
+
+def test_a_graph_that_is_missing_is_built_when_the_store_is_rebuilt(
+    make_database: Callable[[], str], open_store: Open
+) -> None:
+    """So an owner can help a store that is written to by another role."""
+    dsn = make_database()
+    fill(open_store(dsn), "large", 12)
+
+    store = open_store(dsn, scanned_whole=10)
+    assert store.rebuild() == 1
+
+    with store.database.connect() as connection:
+        assert stands(connection, 1, 1) is True
 
 
 def test_long_vectors_are_halved_and_the_longest_are_scanned() -> None:

@@ -11,6 +11,7 @@ from kept.stores.meta import meta_of
 from kept.stores.postgres.connection import Database
 from kept.stores.postgres.faults import translated
 from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.scope import each_tenant
 from kept.stores.sql import first
 
 LONGEST_WHOLE = 2_000
@@ -113,3 +114,19 @@ class Growth:
             build(self._database, self._vector, epoch, tenant, dimension)
         except StoreError as error:
             logger.warning("graph_not_built", tenant=tenant, why=str(error))
+
+    def renew(self) -> None:
+        """Build the graphs that are missing, and drop those of other embedders."""
+        self._settled.clear()
+        sizes: dict[int, int] = {}
+        with self._database.reading() as connection:
+            epoch = int(meta_of(connection).get("epoch", 0))
+            for no, _ in each_tenant(connection):
+                row = first(connection, "SELECT chunks FROM kept.states")
+                sizes[no] = row[0] if row else 0
+        try:
+            drop_others(self._database, epoch)
+        except StoreReadOnlyError as error:
+            logger.warning("graph_not_dropped", why=str(error))
+        for no, chunks in sizes.items():
+            self.tend(no, chunks)

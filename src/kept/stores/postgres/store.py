@@ -104,7 +104,7 @@ class PostgresStore:
     def reachable(self) -> bool:
         """Tell whether the server answers."""
         try:
-            self.embedder()
+            self.database.connect().close()
         except StoreError:
             return False
         return True
@@ -122,8 +122,9 @@ class PostgresStore:
         return PostgresReembedding(self.database, self._vector, embedder_id, dimension)
 
     def sweep(self) -> None:
-        """Remove the vectors of embedders that the store no longer has."""
+        """Remove the vectors and graphs of embedders that the store no longer has."""
         sweep(self.database)
+        self.growth.renew()
 
     def examine(self, *, repair: bool) -> list[Finding]:
         """Return everything that does not fit, put right if *repair*."""
@@ -131,7 +132,9 @@ class PostgresStore:
 
     def rebuild(self) -> int:
         """Build everything that is derived anew; return of how many tenants."""
-        return rebuild(self.database)
+        tenants = rebuild(self.database)
+        self.growth.renew()
+        return tenants
 
     # -- the embedder whose vectors are here
 
