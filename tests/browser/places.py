@@ -13,17 +13,23 @@ from watching import Visitor
 class Place:
     """A page in one state; *prepare* brings it there once it is open.
 
-    Where the rest of a long page is looked at elsewhere, *part* is what is new.
+    Where the rest of a long page is looked at elsewhere, *part* is what is new. A
+    *stranger* is not signed in, and *status* is what the page is answered with.
     """
 
     name: str
     path: str
     prepare: Callable[[Page], object] = id
     part: str = "html"
+    stranger: bool = False
+    status: int = 200
 
     def opened(self, visitor: Visitor) -> Page:
         """Open the page and bring it into its state."""
-        page = visitor.goto(self.path)
+        if self.stranger:
+            visitor.context.clear_cookies()
+        visitor.forgiven.append(f"status of {self.status}")
+        page = visitor.goto(self.path, self.status)
         self.prepare(page)
         return page
 
@@ -113,8 +119,18 @@ def new_key(page: Page) -> None:
     expect(page.get_by_label("The new key")).to_be_visible()
 
 
+def elsewhere(page: Page) -> None:
+    """Go to a tenant that has nothing yet, and to its Ask page."""
+    page.get_by_label("Name of the tenant").fill("nothing yet")
+    page.get_by_role("button", name="Go there").click()
+    expect(page.get_by_text("There is nothing to ask about yet")).to_be_visible()
+
+
 PLACES = (
+    Place("sign-in", "/sign-in", stranger=True),
+    Place("not-found", "/no-such-page", status=404),
     Place("tenant", "/tenant"),
+    Place("ask-empty", "/tenant", elsewhere),
     Place("ask", "/ask"),
     Place("ask-answer", "/ask", asked(CITED)),
     Place("ask-refusal", "/ask", asked(FAR)),
@@ -131,6 +147,11 @@ PLACES = (
     Place("evaluation", "/evaluation"),
     Place("evaluation-run", "/evaluation/run?name=default/run.jsonl"),
     Place("evaluation-compare", "/evaluation", compared_runs),
+    Place(
+        "evaluation-trace",
+        "/evaluation/trace?run=default/run.jsonl&question=q8",
+        part="section:has(.funnel)",
+    ),
     Place("audit", "/audit", two_open),
     Place("settings", "/settings", two_open),
     Place("keys", "/keys", new_key),

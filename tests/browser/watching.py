@@ -10,13 +10,19 @@ from playwright.sync_api import (
     Error,
     Page,
     Response,
+    expect,
 )
 from site_under_test import Site
 
 from kept.http.sessions import COOKIE
 
+# Milliseconds; a busy machine is no reason to fail.
+PATIENCE = 30_000
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
+
+
+expect.set_options(timeout=PATIENCE)
 
 
 @dataclass
@@ -51,7 +57,7 @@ class Visitor:
             reduced_motion="reduce",
             java_script_enabled=scripts,
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         if signed_in:
             context.add_cookies(
                 [{"name": COOKIE, "value": site.cookie(key), "url": site.url}]
@@ -60,11 +66,11 @@ class Visitor:
         visitor._watch()
         return visitor
 
-    def goto(self, path: str) -> Page:
+    def goto(self, path: str, status: int = 200) -> Page:
         """Open a page of the site, which must be there."""
         response = self.page.goto(path)
         assert response is not None
-        assert response.status == 200, (path, response.status, response.text()[:500])
+        assert response.status == status, (path, response.status, response.text())
         return self.page
 
     def leave(self) -> None:
