@@ -9,9 +9,14 @@ import httpx
 import pytest
 from mcp import Client
 from speaking import over_http, text_of
+from starlette.testclient import TestClient
 
 from commands import kept
 from kept import open as kept_open
+from kept.http.replying import cursor_of
+from kept.http.settings import service_settings
+from kept.mcp.serving import http_app
+from kept.settings import Settings
 from kept.stores.access import Access, Role
 from kept.stores.audit import AuditLog
 from served import HASH, Served, serving
@@ -169,3 +174,29 @@ def test_a_signal_ends_it_in_peace(tmp_path: Path) -> None:
 
     assert len(listed) == 1
     assert "Traceback" not in log
+
+
+def test_the_app_answers_without_a_socket_too(tmp_path: Path) -> None:
+    """It can be mounted elsewhere: key, tools and lists are the same."""
+    settings = Settings(store=str(tmp_path / "kb"), embedder="hash")
+    app = http_app(settings, service_settings(port=8750), allow_ingest=True)
+    key = app.state.service.first_key()
+
+    def call(client: TestClient, method: str, **params: object) -> dict[str, Any]:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        headers = {**ACCEPT, **bearer(key)}
+        answer: dict[str, Any] = client.post("/mcp", json=body, headers=headers).json()
+        return answer
+
+    with TestClient(app, base_url="http://127.0.0.1:8750") as client:
+        taken = call(client, "tools/call", name="ingest", arguments={"text": LEEDS})
+        found = call(
+            client, "tools/call", name="search", arguments={"question": QUESTION}
+        )
+        listed = call(client, "resources/list")
+        paged = call(client, "resources/list", cursor=cursor_of([1, "x"]))
+
+    assert taken["result"]["structuredContent"]["receipts"][0]["status"] == "created"
+    assert found["result"]["structuredContent"]["selected"][0]["text"] == LEEDS
+    assert len(listed["result"]["resources"]) == 1
+    assert "resources" in paged["result"]

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,19 @@ from collector import Collected, collecting
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 
 from commands import apart
 from kept.knowledge_base import KnowledgeBase
+from kept.logs import with_trace_ids
 from kept.settings import Settings
 from kept.telemetry import Telemetry
+from kept.telemetry.requests import seen
 from served import HASH, serving
 
 QUESTION = "When does the Leeds office open?"
@@ -131,3 +140,53 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(store: Path) -> None:
     assert ran.returncode == 2
     assert 'pip install "kept[otel]"' in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_every_request_is_a_span_whatever_comes_of_it() -> None:
+    """By its route, and failed where the service did; sockets of other kinds pass."""
+    memory = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(memory))
+
+    def answer(request: Request) -> Response:
+        return Response(status_code=int(request.path_params["status"]))
+
+    app = Starlette(routes=[Route("/said/{status}", answer)])
+    app.add_middleware(partial(seen, tracer=provider.get_tracer("test")))
+
+    with TestClient(app) as client:
+        for path in ("/said/200", "/said/503", "/nowhere"):
+            client.get(path)
+    provider.shutdown()
+
+    told = [
+        (span.name, (span.attributes or {})["http.response.status_code"])
+        for span in memory.get_finished_spans()
+    ]
+    fine, failed, nowhere = memory.get_finished_spans()
+    assert told == [
+        ("GET /said/{status}", 200),
+        ("GET /said/{status}", 503),
+        ("GET", 404),
+    ]
+    assert failed.status.status_code is StatusCode.ERROR
+    assert fine.status.is_ok
+    assert nowhere.status.is_ok
+
+
+def test_lines_within_a_span_are_given_its_ids() -> None:
+    """Lines outside of any are left as they are."""
+    provider = TracerProvider()
+
+    with provider.get_tracer("test").start_as_current_span("mine") as span:
+        inside = with_trace_ids(None, "info", {"event": "a"})
+    outside = with_trace_ids(None, "info", {"event": "b"})
+    provider.shutdown()
+
+    seen_as = span.get_span_context()
+    assert inside == {
+        "event": "a",
+        "trace_id": f"{seen_as.trace_id:032x}",
+        "span_id": f"{seen_as.span_id:016x}",
+    }
+    assert outside == {"event": "b"}

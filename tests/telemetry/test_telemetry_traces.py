@@ -9,7 +9,8 @@ from collector import Collected, collecting
 
 from kept.candidates import Passage
 from kept.decisions import Verdict
-from kept.errors import LLMError
+from kept.embedders.hash import HashEmbedder
+from kept.errors import EmbedderError, InputError, LLMError
 from kept.knowledge_base import KnowledgeBase
 from kept.pipeline import Pipeline
 from kept.retrieve import Request
@@ -132,12 +133,16 @@ def test_no_span_says_more_than_a_span_may(
 def test_words_are_in_the_spans_where_that_is_asked_for(
     collected: Collected, make_base: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Question, passages and answer, under the names of the conventions."""
+    """Question, passages, prompt and answer, under the names of the conventions."""
     monkeypatch.setenv("KEPT_TELEMETRY_CONTENT", "true")
     base = make_base()
     base.add(LEEDS)
 
-    asked = base.ask(QUESTION)
+    script = streams(piece(f"{LEEDS} [1]"), piece("", "stop"), "[DONE]")
+    with serving(script) as server:
+        monkeypatch.setenv("KEPT_LLM_BASE_URL", server.url)
+        monkeypatch.setenv("KEPT_LLM_MODEL", "loopback")
+        asked = base.ask(QUESTION)
     base.close()
 
     search, ask = collected.span("kept.search"), collected.span("kept.ask")
@@ -145,6 +150,10 @@ def test_words_are_in_the_spans_where_that_is_asked_for(
     assert search.attributes["gen_ai.retrieval.query.text"] == QUESTION
     assert search.attributes["retrieval.documents.0.document.content"] == LEEDS
     assert ask.attributes["output.value"] == asked.answer.text
+    model = collected.span("chat loopback").attributes
+    prompts = [v for k, v in model.items() if k.endswith(".message.content")]
+    assert any(QUESTION in prompt for prompt in prompts)
+    assert model["output.value"] == f"{LEEDS} [1]"
     texts = [
         span.attributes.get("embedding.embeddings.0.embedding.text")
         for span in collected.spans
@@ -225,6 +234,41 @@ def test_a_judge_is_an_evaluator_with_a_call_for_each_reference(
     assert calls[0].attributes["gen_ai.output.type"] == "json"
     assert found.fingerprints.configuration == retriever.configuration
     assert "Spanned" not in repr(plan)
+
+
+def test_what_fails_is_a_failed_span_and_fails_as_before(
+    collected: Collected, notes: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search within an answer, a judge's call, an ingestion: by the error's kind."""
+
+    def broken(*_: object) -> None:
+        msg = "no vector for Leeds"
+        raise EmbedderError(msg)
+
+    with pytest.raises(InputError):
+        notes.ask("  ")
+    with serving(refuses(401)) as server:
+        monkeypatch.setenv("KEPT_LLM_BASE_URL", server.url)
+        with pytest.raises(LLMError):
+            notes.models.demand_chat("a test", "loopback").complete([])
+    monkeypatch.setattr(HashEmbedder, "embed", broken)
+    with pytest.raises(EmbedderError):
+        notes.add("The Leeds office has a roof.")
+    notes.close()
+
+    failed = {
+        span.name: span.attributes["error.type"]
+        for span in collected.spans
+        if span.failed
+    }
+    assert failed == {
+        "kept.search": "InputError",
+        "kept.ask": "InputError",
+        "chat loopback": "LLMStatusError",
+        "kept.embed": "EmbedderError",
+        "kept.ingest": "EmbedderError",
+    }
+    assert "Leeds" not in said(collected)
 
 
 def test_a_refusal_is_seen_where_it_happened(
