@@ -10,7 +10,7 @@ import pytest
 
 from kept.errors import InputError, NotFoundError
 from kept.stores.access import Access, Policy, Role
-from kept.stores.audit import AuditLog, AuditRow
+from kept.stores.audit import AuditLog, AuditRow, Sought
 from kept.stores.idempotency import KEPT_SECONDS, Replies, Reply, Slot
 from kept.stores.jobs import JobLost, Jobs
 from kept.stores.locks import Holds
@@ -120,7 +120,7 @@ class ServiceContract:
         asked = {found.question for found in (*rows, *others)}
         assert asked == {f"q{n}\0 \ud800" for n in range(40)}
         assert [r.no for r in one.rows("acme", before=3, limit=5)] == [2, 1]
-        assert one.rows("acme", before=None, limit=5, action="ask") == []
+        assert one.rows("acme", before=None, limit=5, sought=Sought(action="ask")) == []
 
     def test_tenants_take_turns(self, house: House) -> None:
         """The tenant whose last job began longest ago is next."""

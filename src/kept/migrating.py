@@ -37,6 +37,7 @@ def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrate
     if origin == aim:
         msg = f"{origin} cannot be migrated into itself; name another target"
         raise InputError(msg)
+    settings = settings.changed(store_replica=None)
     from_settings = settings.changed(store=source)
     if not store_exists(from_settings):
         msg = f"there is no knowledge base in {origin}; check the address to move from"
@@ -50,6 +51,7 @@ def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrate
         try:
             resumed = begin(given, origin)
             copy(taken, given, tell)
+            given.sweep()
             parts = _verified(taken, given, tell)
             end(given)
         finally:

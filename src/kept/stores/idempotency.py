@@ -44,13 +44,13 @@ class Replies:
         self._database = database
         self._holds = holds
         self._run = secrets.token_hex(8)
-        holds.take(_life(self._run))
 
     def claim(self, slot: Slot, request: str, at: int) -> Claim:
         """Return an earlier reply, or whether the write is ours to do.
 
         *other* means that the key was used for another request.
         """
+        self._holds.take(_life(self._run))
         mine = (*astuple(slot), request, self._run, at)
         with self._database.writing() as connection:
             connection.execute(

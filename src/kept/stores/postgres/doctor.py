@@ -5,8 +5,10 @@ in the air, so what is examined is what we derive: postings, statistics, the mar
 live vectors, and what filters look at.
 """
 
+import heapq
 import json
 from collections.abc import Iterator
+from itertools import groupby
 
 from kept.stores.meta import meta_of
 from kept.stores.operations import Finding
@@ -21,6 +23,10 @@ from kept.stores.statistics import differences, recount
 from kept.stores.terms import postings_of
 
 BATCH = 500
+STREAMED = 10_000
+BOTH = 2
+
+Posting = tuple[int, int, int, int]
 
 
 def examine(database: Database, vector: str, *, repair: bool) -> list[Finding]:
@@ -125,17 +131,12 @@ def _underived(connection: Connection) -> list[tuple[str, str]]:
         "SELECT count(*) FROM vectors v JOIN chunks c ON c.no = v.no"
         " JOIN documents d ON d.no = c.document_no WHERE v.live <> d.live",
     )
-    found = [("vectors", f"{marks} are live or not unlike their document")]
-    checks = (
-        ("keyword index", _postings(connection), _stored_postings(connection)),
-        ("filters", _facts(connection), _stored_facts(connection)),
+    counts = (
+        ("vectors", "are live or not, unlike their document", marks),
+        ("keyword index", "differ from the documents", _wrong_postings(connection)),
+        ("filters", "differ from the documents", _wrong_facts(connection)),
     )
-    found += [
-        (what, f"{len(derived ^ stored)} rows differ from the documents")
-        for what, derived, stored in checks
-        if derived != stored
-    ]
-    return found if marks else found[1:]
+    return [(what, f"{count} rows {how}") for what, how, count in counts if count]
 
 
 def _live_chunks(connection: Connection) -> Iterator[list[tuple[int, bytes, int]]]:
@@ -150,35 +151,42 @@ def _live_chunks(connection: Connection) -> Iterator[list[tuple[int, bytes, int]
         yield [(no, terms, length) for no, terms, length in rows]
 
 
-def _postings(connection: Connection) -> set[tuple[int, int, int, int]]:
-    found: set[tuple[int, int, int, int]] = set()
+def _wrong_postings(connection: Connection) -> int:
+    """Count postings that chunks lack, and those that no live chunk has.
+
+    Both are read in order, so that no more than a batch of each is held.
+    """
+    together = heapq.merge(_postings(connection), _stored_postings(connection))
+    return sum(len(list(same)) != BOTH for _, same in groupby(together))
+
+
+def _postings(connection: Connection) -> Iterator[Posting]:
     for rows in _live_chunks(connection):
         terms, places, counts = postings_of([row[1] for row in rows])
-        found.update(
-            (term, rows[place][0], count, rows[place][2])
+        yield from sorted(
+            (rows[place][0], term, count, rows[place][2])
             for term, place, count in zip(
                 terms.tolist(), places.tolist(), counts.tolist(), strict=True
             )
         )
-    return found
 
 
-def _stored_postings(connection: Connection) -> set[tuple[int, int, int, int]]:
-    rows = every(connection, "SELECT key, no, count, length FROM postings")
-    return {(key, no, count, length) for key, no, count, length in rows}
+def _stored_postings(connection: Connection) -> Iterator[Posting]:
+    with connection.raw.cursor(name="postings") as cursor:
+        cursor.itersize = STREAMED
+        cursor.execute("SELECT no, key, count, length FROM postings ORDER BY no, key")
+        yield from ((row[0], row[1], row[2], row[3]) for row in cursor)
 
 
-def _facts(connection: Connection) -> set[tuple[object, ...]]:
-    return {
+def _wrong_facts(connection: Connection) -> int:
+    """Count facts that documents lack, and those that no document has."""
+    derived = {
         (no, fact.key, fact.atom, fact.shown)
         for no, metadata in every(connection, "SELECT no, metadata FROM documents")
         for fact in facts_of(json.loads(metadata))
     }
-
-
-def _stored_facts(connection: Connection) -> set[tuple[object, ...]]:
     sql = "SELECT document_no, key, atom, shown FROM facts"
-    return {tuple(row) for row in every(connection, sql)}
+    return len(derived ^ set(every(connection, sql)))
 
 
 def _rebuilt(database: Database, name: str) -> None:

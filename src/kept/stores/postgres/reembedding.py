@@ -17,6 +17,7 @@ _MISSING = (
     "FROM chunks c JOIN documents d ON d.no = c.document_no WHERE NOT EXISTS"
     " (SELECT 1 FROM vectors v WHERE v.no = c.no AND v.epoch = ?)"
 )
+_START = (0, -1)
 
 
 class PostgresReembedding:
@@ -32,6 +33,7 @@ class PostgresReembedding:
         self._epoch = 0
         self._done = 0
         self._total = 0
+        self._place = _START
 
     def begin(self) -> None:
         """Make room for the new vectors, keeping those of an earlier start."""
@@ -52,15 +54,29 @@ class PostgresReembedding:
         return self._done, self._total
 
     def missing(self, limit: int) -> list[tuple[Name, str, str]]:
-        """Return chunks that have no new vector yet: name, title and text."""
+        """Return chunks that have no new vector yet: name, title and text.
+
+        They come in order, and once more from the start for what came meanwhile.
+        """
+        found = self._behind(limit)
+        if not found and self._place != _START:
+            self._place = _START
+            found = self._behind(limit)
+        return found
+
+    def _behind(self, limit: int) -> list[tuple[Name, str, str]]:
+        """Return chunks behind the place that was reached, of one tenant."""
+        reached, after = self._place
         with self.database.reading() as connection:
-            for _, tenant in each_tenant(connection):
+            for tenant_no, tenant in each_tenant(connection, reached):
                 rows = every(
                     connection,
-                    f"SELECT c.no, d.title, c.text {_MISSING} LIMIT ?",
-                    (self._epoch, limit),
+                    f"SELECT c.no, d.title, c.text {_MISSING} AND c.no > ?"
+                    " ORDER BY c.no LIMIT ?",
+                    (self._epoch, after if tenant_no == reached else -1, limit),
                 )
                 if rows:
+                    self._place = (tenant_no, rows[-1][0])
                     return [((tenant, no), title, text) for no, title, text in rows]
         return []
 

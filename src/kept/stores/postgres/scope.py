@@ -5,9 +5,13 @@ from collections.abc import Iterator
 from kept.stores.sql import Connection, every
 
 
-def each_tenant(connection: Connection) -> Iterator[tuple[int, str]]:
-    """Yield every tenant's number and name; meanwhile its rows are those seen."""
-    for no, name in every(connection, "SELECT no, name FROM tenants ORDER BY no"):
+def each_tenant(connection: Connection, start: int = 0) -> Iterator[tuple[int, str]]:
+    """Yield tenants' numbers and names; meanwhile their rows are those seen.
+
+    They come in order, from the number *start* on.
+    """
+    sql = "SELECT no, name FROM tenants WHERE no >= ? ORDER BY no"
+    for no, name in every(connection, sql, (start,)):
         connection.execute("SELECT set_config('kept.tenant', ?, true)", (name,))
         yield no, name
     connection.execute("SELECT set_config('kept.tenant', '', true)")
