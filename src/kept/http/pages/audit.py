@@ -10,7 +10,6 @@ from starlette.responses import Response, StreamingResponse
 from kept.http.auditing import SoughtIn, as_csv, as_json_lines
 from kept.http.pages.visiting import AdminVisit
 from kept.http.problems import Problem
-from kept.render import short
 
 ROWS = 50
 ACTIONS = (
@@ -48,7 +47,6 @@ async def show_audit(
         asked=asked,
         actions=ACTIONS,
         numbers=NUMBERS,
-        short=short,
         query=_query(asked),
         next_href=f"/audit?{_query(asked, before=onwards)}" if onwards else "",
         first_href=f"/audit?{_query(asked)}" if before else "",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kept.decisions import Verdict
+from kept.http.pages.rendering import plain
 from kept.render import short
 from kept.telling import SENTENCES
 
@@ -236,4 +237,4 @@ def _weighed(
 
 
 def _told(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    return tuple((name, short(value)) for name, value in values.items())
+    return tuple((name, plain(value)) for name, value in values.items())

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from kept.http.pages.assets import asset
+from kept.render import short
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -58,9 +59,18 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(percent=percent, when=when, count=count, size=size)
+    templates.filters.update(
+        plain=plain, percent=percent, when=when, count=count, size=size
+    )
     templates.globals.update(asset=asset, themes=THEMES)
     return templates
+
+
+def plain(value: object) -> str:
+    """Return a value in a reader's words: yes and no, a dash, four digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "\u2013" if value is None else short(value)
 
 
 def percent(value: float) -> str:
