@@ -58,6 +58,8 @@ def test_a_wrong_password_is_told_and_not_shown(
     right = postgres.address(LOCKED, name)
     secret = urlsplit(right).password or ""
     wrong = right.replace(secret, "s3cr3t")
+    if _lets_in(wrong):
+        pytest.skip("the server that was given trusts everybody")
 
     with pytest.raises(StoreError, match="user or the password is wrong") as met:
         open_store(wrong, options=HASTY)
@@ -363,6 +365,14 @@ class _ignored:  # noqa: N801 -- reads as a word in a with statement
 
     def __exit__(self, kind: object, error: object, traceback: object) -> bool:
         return isinstance(error, psycopg.Error)
+
+
+def _lets_in(dsn: str) -> bool:
+    try:
+        psycopg.connect(dsn).close()
+    except psycopg.OperationalError:
+        return False
+    return True
 
 
 def _end(postgres: Server, dsn: str, pid: int) -> None:
