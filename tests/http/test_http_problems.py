@@ -98,7 +98,7 @@ def test_what_is_not_there(house: House) -> None:
     assert "POST" in wrong.headers["allow"]
     problem(house.ask("GET", "/v1/documents/x"), 404, "not_found")
     problem(house.ask("GET", "/v1/traces/99999999999999999999"), 404, "not_found")
-    problem(house.ask("GET", "/v1/traces/x"), 422, "invalid_request")
+    problem(house.ask("GET", "/v1/traces/x"), 404, "not_found")
 
 
 @pytest.mark.parametrize("chunked", [False, True])
