@@ -38,16 +38,19 @@ def nobody(
 @pytest.mark.usefixtures("nobody")
 def test_a_search_goes_on_without_its_collector(make_base: Make) -> None:
     """It finds what it finds at its own pace, and the end does not wait long."""
-    base = make_base()
-    base.add(LEEDS)
-    base.search(QUESTION)
+    with capture_logs() as written:
+        base = make_base()
+        base.add(LEEDS)
+        base.search(QUESTION)
 
-    began = time.perf_counter()
-    found = [base.search(QUESTION) for _ in range(20)]
-    searched = time.perf_counter() - began
-    base.close()
-    closed = time.perf_counter() - began - searched
+        began = time.perf_counter()
+        found = [base.search(QUESTION) for _ in range(20)]
+        searched = time.perf_counter() - began
+        base.close()
+        closed = time.perf_counter() - began - searched
 
+    lost = [line for line in written if line["event"] == "telemetry_lost"]
+    assert len(lost) == 1
     assert all(one.selection.candidates for one in found)
     assert searched < QUICK_SECONDS
     assert closed < QUICK_SECONDS
@@ -81,8 +84,10 @@ def test_an_outage_that_ends_may_be_told_again() -> None:
     outage = Outage()
 
     with capture_logs() as written:
-        for delivered in (True, False, False, True, False):
+        for delivered in (True, False, False, True, False, True):
             outage.note(delivered=delivered)
+        outage.end(delivered=True)
+        outage.note(delivered=False)
 
     assert len(written) == 2
 

@@ -36,17 +36,25 @@ class Outage:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._down = False
+        self._over = False
 
     def note(self, *, delivered: bool) -> None:
         """Take note of how an export went."""
         with self._lock:
-            begins, self._down = not delivered and not self._down, not delivered
+            begins = not (delivered or self._down or self._over)
+            self._down = not delivered
         if begins:
             logger.warning(
                 "telemetry_lost",
                 why="the collector of OTEL_EXPORTER_OTLP_ENDPOINT cannot be reached",
                 so="spans and metrics are dropped until it can; all else goes on",
             )
+
+    def end(self, *, delivered: bool) -> None:
+        """Take the last note; what a thread left behind finds out counts no more."""
+        if not delivered:
+            self.note(delivered=False)
+        self._over = True
 
 
 class _Spans(OTLPSpanExporter):
@@ -96,19 +104,22 @@ def otlp(*, content: bool) -> Telemetry:
     )
 
     def close() -> None:
-        _together(LAST_SECONDS, tracing.force_flush, metering.force_flush)
+        flushing = (tracing.force_flush, metering.force_flush)
+        delivered = _together(LAST_SECONDS, *flushing)
         spans.shutdown()  # type: ignore[no-untyped-call]  # the SDK has no type
         metrics.shutdown()
         _together(LAST_SECONDS, tracing.shutdown, metering.shutdown)
+        outage.end(delivered=delivered)
 
     return Telemetry.of(tracing, metering, content=content, done=close)
 
 
-def _together(seconds: float, *works: Callable[[], object]) -> None:
-    """Do *works* at once, and wait for them no longer than that."""
+def _together(seconds: float, *works: Callable[[], object]) -> bool:
+    """Do *works* at once, wait no longer than that, and tell whether all are done."""
     threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + seconds
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
+    return not any(thread.is_alive() for thread in threads)
