@@ -169,22 +169,26 @@ def test_without_text_the_path_is_shown_and_the_question_asked_for(
     assert 'class="absence"' in right.text
 
 
+def forget_paths(house: House) -> None:
+    """Let every trace be as old as those whose paths are no longer kept."""
+    house.service.base.last_queries(1)
+    with house.service.base.store.database.writing() as connection:
+        connection.execute("UPDATE queries SET path = NULL")
+
+
 def test_a_trace_that_lost_its_path_is_run_again_or_says_what_is_kept(
     house: House,
 ) -> None:
     """Older traces keep counts only; with text they are run again today."""
     house.add("Employees have 28 days of leave a year.", title="Handbook")
     house.search(QUESTION)
-    house.service.base.recorded_queries([])
-    with house.service.base.store.database.writing() as connection:
-        connection.execute("UPDATE queries SET path = NULL")
+    forget_paths(house)
 
     assert "The path of every candidate is no longer kept" in page(house, "/traces/1")
 
     house.ask("PATCH", "/v1/settings", json={"policy": {"keep_questions": True}})
     house.search(f"{QUESTION} please")
-    with house.service.base.store.database.writing() as connection:
-        connection.execute("UPDATE queries SET path = NULL")
+    forget_paths(house)
     text = page(house, "/traces/2")
     assert "as run today" in text
     assert "identical" in text
