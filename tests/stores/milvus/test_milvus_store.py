@@ -13,6 +13,7 @@ from lite_server import LiteServer
 from kept.embedders.hash import HashEmbedder
 from kept.filters import Filters
 from kept.knowledge_base import KnowledgeBase
+from kept.migrating import migrate
 from kept.render import found_json
 from kept.settings import Settings
 from kept.sources import Handing
@@ -334,3 +335,26 @@ def test_a_store_to_be_read_searches_and_changes_nothing(
 
     assert len(found.keys) == 1
     assert answers(opened()) == before
+
+
+def test_a_folder_moves_to_a_milvus_and_answers_the_same(
+    make_base: Open, milvus: LiteServer, opened: Open, tmp_path: Path
+) -> None:
+    """`kept migrate` carries everything over, and nothing is embedded again."""
+    here = make_base("folder")
+    for page in PAGES:
+        here.add(page)
+    before = answers(here)
+    here.close()
+
+    moved = migrate(
+        Settings.of({"embedder": "hash"}),
+        str(tmp_path / "folder"),
+        milvus.url(tmp_path / "moved"),
+        lambda step, done, total: None,
+    )
+
+    assert all(part.same for part in moved.parts)
+    there = opened("moved")
+    assert answers(there) == before
+    assert len(held(there)) == len(PAGES)

@@ -9,7 +9,7 @@ from kept.errors import SettingsError
 
 SCHEME = "milvus"
 PORT = 19530
-SHAPE = "milvus://HOST[:PORT][/DATABASE]?metadata=FOLDER"
+SHAPE = "milvus://HOST[:PORT][/DATABASE]?metadata=FOLDER (or postgresql://…)"
 KINDS: Mapping[str, tuple[str, Mapping[str, int], Mapping[str, int]]] = {
     "flat": ("FLAT", {}, {}),
     "hnsw": ("HNSW", {"M": 32, "efConstruction": 256}, {"ef": 2}),
