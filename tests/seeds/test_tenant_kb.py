@@ -132,7 +132,7 @@ def off_topic(dice: random.Random) -> str:
     for n in range(dice.randrange(2, 20)):
         keyword = f"bm25={dice.uniform(0.1, 3)}" if dice.random() < 0.5 else ""
         cosine = dice.uniform(0.0, 0.2)
-        rows.append(f"c{n} {cosine} relevance={cosine / 8} {keyword}")
+        rows.append(f"c{n} {cosine} relevance={cosine / 16} {keyword}")
     return "\n".join(rows)
 
 
