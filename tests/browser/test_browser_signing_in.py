@@ -123,14 +123,14 @@ def test_a_key_of_one_tenant_sees_no_other(visit: Visit, site: Site) -> None:
 def test_appearance_is_kept(visitor: Visitor) -> None:
     """Dark stays dark on the next page, and needs no reload."""
     page = visitor.goto("/tenant")
-    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    light = page.evaluate("getComputedStyle(document.body).color")
     button = page.get_by_role("button", name="Appearance")
 
     button.click()
     button.click()
 
     expect(button).to_have_text("Appearance: dark")
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    dark = page.evaluate("getComputedStyle(document.body).color")
     assert dark != light
     visitor.goto("/tenant")
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
