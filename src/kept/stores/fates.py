@@ -78,7 +78,7 @@ def _deleted(connection: Connection, tenant: int, document_id: str, named: str) 
     row = first(
         connection,
         "SELECT at FROM ledger WHERE tenant_no = ? AND document_id = ?"
-        " AND status = 'deleted' ORDER BY no DESC LIMIT 1",
+        " AND status = 'deleted' ORDER BY number DESC LIMIT 1",
         (tenant, document_id),
     )
     if row is None:

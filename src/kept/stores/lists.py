@@ -31,7 +31,7 @@ class Lists:
             rows = every(
                 connection,
                 "SELECT age, id FROM documents WHERE tenant_no = ?1"
-                " AND live = 1 AND (lower(title) LIKE lower(?2) ESCAPE '~'"
+                " AND live AND (lower(title) LIKE lower(?2) ESCAPE '~'"
                 " OR lower(source_uri) LIKE lower(?2) ESCAPE '~')"
                 " AND (age, id) < (?3, ?4) ORDER BY age DESC, id DESC LIMIT ?5",
                 (self._no(connection), _anywhere(containing), age, name, limit),
@@ -66,7 +66,7 @@ class Lists:
             rows = every(
                 connection,
                 "SELECT a.id FROM aliases a JOIN documents d ON d.no = a.document_no"
-                " WHERE a.tenant_no = ? AND d.id = ? AND a.live = 1"
+                " WHERE a.tenant_no = ? AND d.id = ? AND a.live"
                 " ORDER BY a.created_at, a.id LIMIT ?",
                 (no, document_id, limit),
             )
@@ -75,10 +75,12 @@ class Lists:
     def live_aliases(self, alias_ids: Iterable[str]) -> frozenset[str]:
         """Return which of some aliases have not been undone."""
         wanted = sorted(set(alias_ids))
+        if not wanted:
+            return frozenset()
         with self.database.reading(self.tenant) as connection:
             rows = every(
                 connection,
-                "SELECT id FROM aliases WHERE tenant_no = ? AND live = 1"  # noqa: S608 -- marks
+                "SELECT id FROM aliases WHERE tenant_no = ? AND live"  # noqa: S608 -- marks
                 f" AND id IN ({marks(len(wanted))})",
                 (self._no(connection), *wanted),
             )
