@@ -179,12 +179,12 @@ class Database:
                 msg = "a statement failed and its error was swallowed; nothing is kept"
                 raise StoreError(msg)
             finishing = True
-            raw.execute("COMMIT")
+            raw.execute("COMMIT", prepare=False)
             if self.follow and xid is not None:
                 self._mark(raw)
         except psycopg.Error as error:
             gone = interrupted(error) or raw.broken
-            if gone and finishing and xid is not None and self._committed(xid):
+            if gone and finishing and (xid is None or self._committed(xid)):
                 return
             raise told(error, self.where, gone=gone) from error
         finally:
@@ -245,7 +245,7 @@ class Database:
         """Return a connection to the pool, undoing what it was in the middle of."""
         try:
             if raw.info.transaction_status not in _SETTLED:
-                raw.execute("ROLLBACK")
+                raw.execute("ROLLBACK", prepare=False)
         except psycopg.Error:
             raw.close()
         pool = self._pool
