@@ -48,7 +48,7 @@ PANDAS = Extra("frames", "pandas", "2.2", "4")
 HAYSTACK = Extra("haystack", "haystack-ai", "2.20", "4")
 LANGCHAIN = Extra("langchain", "langchain-core", "1.0", "2")
 LLAMA_INDEX = Extra("llama-index", "llama-index-core", "0.14", "0.15")
-MILVUS = Extra("milvus", "pymilvus", "2.6", "4")
+MILVUS = Extra("milvus", "pymilvus", "3.0", "4")
 RAY = Extra("ray", "ray", "2.40", "3")
 
 

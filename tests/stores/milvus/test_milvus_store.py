@@ -3,7 +3,7 @@
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +19,7 @@ from kept.settings import Settings
 from kept.sources import Handing
 from kept.stores import doctor
 from kept.stores.milvus import names, view
+from kept.stores.milvus.server import Row
 from kept.stores.milvus.store import MilvusStore, store_at
 from kept.testing_store import PAGES
 
@@ -138,6 +139,60 @@ def test_a_chunk_of_more_words_than_a_field_holds_is_found(
 
     assert [c.chunk.text for c in found.selection.candidates] == [long]
     assert answer(there, "zebra crossing") == answer(here, "zebra crossing")
+
+
+def test_words_that_the_server_weighs_wrongly_are_found_all_the_same(
+    opened: Open, make_base: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It still counts what was deleted, and puts the best chunk behind the others."""
+    monkeypatch.setattr(view, "FIRST_DEPTH", 1)
+    best = []
+    for base in (
+        opened(near_duplicate_threshold=1.0),
+        make_base("embedded", near_duplicate_threshold=1.0),
+    ):
+        [rare] = base.add("alpha alpha delta")
+        for number in range(4):
+            base.add(f"beta and the number {number}")
+        ghosts = [base.add(f"alpha for the time being {n}")[0] for n in range(30)]
+        with base.store.shelf("default"):
+            if isinstance(base.store, MilvusStore):
+                base.store.server._connected().flush(collection_of(base))  # noqa: SLF001 -- to have it count
+        for ghost in ghosts:
+            base.delete(str(ghost.document_id))
+        with base.store.shelf("default") as shelf:
+            leg = shelf.keyword_leg(shelf.weigh("alpha beta"), 1, None)
+            best.append((leg.keys.tolist(), leg.scores.tolist()))
+
+    assert best[0] == best[1]
+    with base.store.shelf("default") as shelf:
+        terms = shelf.weigh("alpha beta")
+        [vector] = HashEmbedder().embed(["alpha beta"])
+        ranks = shelf.ranks(vector, terms, f"{rare.document_id}:0", None)
+    assert ranks["keyword"] == 1
+
+
+def test_only_a_collection_made_just_now_takes_plain_inserts(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elsewhere rows may be there already, and a server keeps both of two inserts."""
+    base = opened()
+    store = milvus_of(base)
+    put, seen = store.server.put, []
+
+    def noted(name: str, rows: Sequence[Row], *, new: bool) -> None:
+        seen.extend((row.key >= 0, new) for row in rows)
+        put(name, rows, new=new)
+
+    monkeypatch.setattr(store.server, "put", noted)
+    for page in PAGES[:2]:
+        base.add(page)
+        base.search(QUESTIONS[2])
+
+    chunks = [new for is_chunk, new in seen if is_chunk]
+    marks = {new for is_chunk, new in seen if not is_chunk}
+    assert chunks == [True, False]
+    assert marks == {False}
 
 
 def test_a_collection_that_is_gone_is_built_again(opened: Open) -> None:

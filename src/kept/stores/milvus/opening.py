@@ -6,6 +6,7 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
+from kept.extras import MILVUS
 from kept.stores.addresses import scheme_of, server_of
 from kept.stores.milvus.address import address_of
 from kept.stores.milvus.store import MilvusStore
@@ -48,6 +49,7 @@ class _Beside:
 
 def open_store(settings: StoreSettings, *, writable: bool) -> Store:
     """Return the store that the settings name, its documents in a folder or server."""
+    MILVUS.demand()
     token = settings.store_token
     address = address_of(settings.store, token.get_secret_value() if token else None)
     if scheme_of(address.metadata) is None:
