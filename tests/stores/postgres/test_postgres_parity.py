@@ -232,6 +232,7 @@ def test_ties_are_broken_alike(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(nearest, "LEAST_FETCHED", 8)
     monkeypatch.setattr(words, "LEAST_PROPOSED", 8)
     pair.take([Draft(text=PAGES[6], type=f"copy-{i}") for i in range(40)])
+    _in_order_of_arrival(pair.store)
     [vector] = pair.base.embedder.embed(["pump leaks valve"])
 
     seen = []
@@ -245,6 +246,17 @@ def test_ties_are_broken_alike(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> N
 
     assert seen[0] == seen[1]
     assert len(set(seen[0][0][1])) == 1
+
+
+def _in_order_of_arrival(store: PostgresStore) -> None:
+    """Have the server meet its rows as they came, not by an index in our order."""
+    with store.database.connect() as connection:
+        for name in ("enable_indexscan", "enable_bitmapscan", "enable_indexonlyscan"):
+            connection.raw.execute(
+                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "
+                f"{name} = off', current_database()); END $$".encode()
+            )
+    store.database.close()
 
 
 def _documents_in(store: PostgresStore, table: str) -> set[int]:
