@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 import typer.main
+from manual import man_page
 from pydantic_settings import BaseSettings
 
 import kept
@@ -24,6 +25,7 @@ from kept.settings import Settings
 from kept.stages import STAGES
 
 REFERENCE = Path(__file__).parent / "reference"
+MANUAL = Path(__file__).parent / "man" / "kept.1"
 Spec = dict[str, Any]
 NOTE = "<!-- Written by docs/generate.py; change the code instead. -->"
 
@@ -127,7 +129,14 @@ def cli_page() -> Iterator[str]:
     """Yield every command with its options."""
     yield "# Command line"
     yield NOTE
-    yield "Exit codes are on [a page of their own](exit-codes.md)."
+    yield (
+        "Exit codes are on [a page of their own](exit-codes.md); `man kept` shows all "
+        "of this in a terminal.\n"
+        "`kept --version` prints the version, the commit that it was built from, "
+        "Python, SQLite, the schema of stores and the extras that are installed; "
+        "`--json` behind it prints them for machines.\n"
+        "`kept --install-completion` lets the shell complete commands and options."
+    )
     command = typer.main.get_command(app)
     yield from _command(command, typer.Context(command, info_name="kept"), "kept")
 
@@ -272,11 +281,16 @@ PAGES = {
 def stale() -> list[str]:
     """Return the pages that do not say what the code says."""
     return [
-        name
-        for name, page in PAGES.items()
-        if not (REFERENCE / name).exists()
-        or (REFERENCE / name).read_text("utf-8") != rendered(page())
+        path.name
+        for path, text in written().items()
+        if not path.exists() or path.read_text("utf-8") != text
     ]
+
+
+def written() -> dict[Path, str]:
+    """Return every page that is written from the code, by its path."""
+    pages = {REFERENCE / name: rendered(page()) for name, page in PAGES.items()}
+    return pages | {MANUAL: man_page()}
 
 
 def rendered(blocks: Iterator[str]) -> str:
@@ -291,9 +305,9 @@ def main() -> None:
         if outdated:
             sys.exit(f"stale: {', '.join(outdated)}; run 'make docs'")
         return
-    REFERENCE.mkdir(exist_ok=True)
-    for name, page in PAGES.items():
-        (REFERENCE / name).write_text(rendered(page()), "utf-8")
+    for path, text in written().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

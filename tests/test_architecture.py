@@ -26,7 +26,7 @@ LAYERS = (
     {"knowledge_base", "migrating", "explain", "replay", "differences", "telling"},
     {"notebook"},
     {"evaluating", "reference_store", "auditing"},
-    {"examples", "examples_few_shot"},
+    {"examples", "examples_few_shot", "about"},
     {"cli", "http", "integrations", "mcp"},
 )
 HEIGHT = {name: height for height, names in enumerate(LAYERS) for name in names}

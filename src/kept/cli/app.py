@@ -19,17 +19,21 @@ from kept.cli import (
     serve,
     settings,
     upkeep,
+    version,
 )
 
 app = typer.Typer(
     name="kept",
-    help="The passages that deserve to be cited, and for every candidate why.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
+app.callback(
+    invoke_without_command=True,
+    help="The passages that deserve to be cited, and for every candidate why.",
+)(version.before_commands)
 app.command()(ingest.ingest)
 app.command()(search.search)
 app.command()(select.select)
