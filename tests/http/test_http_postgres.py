@@ -3,11 +3,14 @@
 from collections.abc import Callable
 
 import pytest
+from browsing import visitor
 from house import House
 from test_http_access import *  # noqa: F403 -- the same tests
 from test_http_documents import *  # noqa: F403 -- the same tests
 
 from kept.stores.sql import every
+
+PAGES = ("/ask", "/documents", "/documents?find=pump", "/ledger", "/traces", "/audit")
 
 
 @pytest.fixture
@@ -44,3 +47,20 @@ def test_the_health_of_the_service_is_that_of_its_server(house: House) -> None:
     response = house.client.get("/ready")
 
     assert response.status_code == 200, response.text
+
+
+def test_pages_and_fates_are_read_from_the_server(house: House) -> None:
+    """Every list has a page, empty or not, and a deleted document is told."""
+    empty = [visitor(house).get(page).status_code for page in PAGES]
+    gone = house.add("The pump of model TW-C235 costs 410 euro without tax.")
+    house.add("Employees have 28 days of leave a year.")
+    house.search("What does the pump of model TW-C235 cost?")
+    house.ask("DELETE", f"/v1/documents/{gone['document_id']}")
+    body = {"question": "What does the pump cost?", "named": gone["document_id"]}
+
+    told = house.ask("POST", "/v1/why-not", json=body)
+
+    assert empty == [200] * len(PAGES)
+    assert [visitor(house).get(page).status_code for page in PAGES] == empty
+    assert told.status_code == 200, told.text
+    assert "deleted" in told.text
