@@ -147,11 +147,6 @@ PLACES = (
     Place("evaluation", "/evaluation"),
     Place("evaluation-run", "/evaluation/run?name=default/run.jsonl"),
     Place("evaluation-compare", "/evaluation", compared_runs),
-    Place(
-        "evaluation-trace",
-        "/evaluation/trace?run=default/run.jsonl&question=q8",
-        part="section:has(.funnel)",
-    ),
     Place("audit", "/audit", two_open),
     Place("settings", "/settings", two_open),
     Place("keys", "/keys", new_key),
