@@ -7,7 +7,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "kept"
 LAYERS = (
-    {"errors", "logs"},
+    {"errors", "closing", "logs"},
     {"model", "extras"},
     {"decisions", "signals", "filters", "receipts"},
     {"pipeline", "duplicates", "counters"},

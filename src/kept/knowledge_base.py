@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from kept.answer import Answerer
 from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
 from kept.calibration import Calibration, calibration_of
 from kept.candidates import Passage
+from kept.closing import Closing
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
 from kept.ports import Crew, Embedder
@@ -45,7 +45,7 @@ from kept.wiring import (
 )
 
 
-class KnowledgeBase:
+class KnowledgeBase(Closing):
     """One tenant's documents and the way they are searched.
 
     >>> from kept import KnowledgeBase, Settings
@@ -74,17 +74,6 @@ class KnowledgeBase:
         self.models = LanguageModels(settings, self.watch)
         self._recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of every file."""

@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from kept.calibration import calibration_of
 from kept.candidates import (
@@ -32,6 +31,7 @@ from kept.candidates import (
     plan_for,
     pool_of,
 )
+from kept.closing import Closing
 from kept.ports import Embedder, Store
 from kept.presets import Configured, Parts, preset
 from kept.retrieve import Found, Request
@@ -84,7 +84,7 @@ class Lender(Protocol):
         ...
 
 
-class Selecting:
+class Selecting(Closing):
     """Chooses from handed-in passages as a search chooses from its own.
 
     *settings* are those of `Settings`; a *base* lends its settings, its tenant's
@@ -107,17 +107,6 @@ class Selecting:
         self._models = (
             LanguageModels(self.settings, self._watch) if base is None else base.models
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Let go of every connection that is not the knowledge base's."""

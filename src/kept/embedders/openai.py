@@ -3,12 +3,11 @@
 import json
 import threading
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kept.closing import Closing
 from kept.embedders import checked, require_text
 from kept.embedders.endpoint import Endpoint
 from kept.errors import BadVectorError, SettingsError
@@ -17,7 +16,7 @@ from kept.ports import Vectors
 PROBE = "How long is a vector?"
 
 
-class OpenAiEmbedder:
+class OpenAiEmbedder(Closing):
     """Embed through the ``/embeddings`` endpoint below *base_url*.
 
     Works with OpenAI, Ollama, vLLM and llama.cpp; safe to share between threads.
@@ -66,17 +65,6 @@ class OpenAiEmbedder:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.model!r} at {str(self._endpoint)!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close every connection."""

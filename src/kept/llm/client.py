@@ -6,9 +6,9 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from kept.closing import Closing
 from kept.errors import LLMResponseParseError, LLMStatusError, SettingsError
 from kept.llm.settings import LLMSettings
 from kept.llm.transport import Transport
@@ -49,7 +49,7 @@ class JsonMode(IntEnum):
     PROMPT = 2
 
 
-class OpenAIChat:
+class OpenAIChat(Closing):
     """A chat model; safe to share between threads.
 
     What a service refuses (``json_schema``, ``json_object``, stream usage) is
@@ -69,17 +69,6 @@ class OpenAIChat:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.id!r} at {self._settings.base_url!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     @property
     def id(self) -> str:
