@@ -218,7 +218,8 @@ def abstention(terms: Terms) -> Table:
         rows.append((name, kind, asked, *map(str, figures)))
     return Table(
         "Abstention",
-        "Confidence is the chance that one of the best three passages is relevant. A false citation is an unanswerable "
+        "Confidence is the chance that one of the best three passages is relevant. "
+        "A false citation is an unanswerable "
         "question that was answered at the default floor, a false refusal an "
         "answerable one that was not. The areas are those above the optimum. "
         f"At most {SAMPLE} questions of each set are asked.",
