@@ -6,7 +6,6 @@ the folder it is given. Runs in an environment of its own (speed/*.txt).
 
 # ruff: noqa: PLC0415 -- only the asked system is loaded
 
-import atexit
 import shutil
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from hybrids import Given, Search, haystack, llamaindex, main
+from hybrids import AFTERWARDS, Given, Search, haystack, llamaindex, main
 
 INDEXED_FROM = 100_000
 AT_ONCE = 5_000
@@ -164,7 +163,7 @@ def reopened_kept(given: Given, k: int, folder: Path) -> Search:
     from ours import opened
 
     base = opened(given, folder)
-    atexit.register(base.close)
+    AFTERWARDS.callback(base.close)
 
     def search(question: str) -> list[str]:
         return [c.id for c in base.search(question, k=k).selection.candidates]
@@ -193,7 +192,7 @@ def in_scratch(system: str) -> Callable[[Given, int], Search]:
 
     def built(given: Given, k: int) -> Search:
         folder = Path(tempfile.mkdtemp(prefix="kept-engine-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        AFTERWARDS.callback(shutil.rmtree, folder, ignore_errors=True)
         return ENGINES[system](given, k, folder)
 
     return built

@@ -11,12 +11,16 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Search = Callable[[str], list[str]]
+
+# What has to be closed or removed once all questions were asked.
+AFTERWARDS = ExitStack()
 
 
 class Given:
@@ -149,7 +153,7 @@ def main(
     chosen = parser.parse_args(arguments)
     given = Given(chosen.folder, chosen.questions)
     search = systems[chosen.system](given, chosen.k)
-    with chosen.out.open("w", encoding="utf-8") as stream:
+    with AFTERWARDS, chosen.out.open("w", encoding="utf-8") as stream:
         for question in given.questions:
             found = search(question["text"])
             stream.write(json.dumps({"id": question["id"], "chunks": found}) + "\n")

@@ -7,7 +7,6 @@ up, so no embedding is in any figure. Writes one JSON object.
 """
 
 import argparse
-import atexit
 import gc
 import json
 import os
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 
 from engines import ENGINES, REOPENED
-from hybrids import Given
+from hybrids import AFTERWARDS, Given
 
 WARM_UP = 3
 
@@ -39,8 +38,9 @@ def main() -> None:
     given = Given(chosen.handover, None)
     given.questions = given.questions[: chosen.questions + WARM_UP]
     folder = Path(tempfile.mkdtemp(prefix="kept-speed-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    found = measured(chosen.system, given, chosen.k, folder, chosen.seconds)
+    AFTERWARDS.callback(shutil.rmtree, folder, ignore_errors=True)
+    with AFTERWARDS:
+        found = measured(chosen.system, given, chosen.k, folder, chosen.seconds)
     chosen.out.write_text(json.dumps({"chunks": len(given.chunks), **found}), "utf-8")
 
 
