@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test browser check format bench bench-load bench-quality bench-peers serve docs clean
+.PHONY: demo test browser check format bench bench-load bench-quality bench-peers serve docs site sbom package clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -66,5 +66,14 @@ serve: $(VENV)/.installed
 docs: $(VENV)/.developing
 	@$(BIN)/python docs/generate.py
 
+site: $(VENV)/.developing
+	@$(BIN)/python docs/build_site.py
+
+package: $(VENV)/.developing
+	@$(BIN)/python -m hatchling build
+
+sbom: $(VENV)/.developing
+	@$(BIN)/python packaging/sbom.py dist
+
 clean:
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build site

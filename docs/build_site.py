@@ -1,0 +1,125 @@
+"""Build the site from the pages: static, searchable offline, nothing from elsewhere."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it.token import Token
+from site_pages import DOCS, ROOT, BrokenLinkError, Page, address_of, read, rendered
+
+HOME = DOCS / "index.md"
+THEME = DOCS / "theme"
+ASSETS = ("site.css", "site.js", "search.js", "mark.svg")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the navigation: its title and its pages, in order."""
+
+    title: str
+    entries: tuple[tuple[str, Page], ...]
+
+
+def main() -> None:
+    """Write the site into the folder that is named, or 'site'."""
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"
+    try:
+        count = build(target)
+    except BrokenLinkError as error:
+        sys.exit(f"broken link: {error}")
+    print(f"{count} pages in {target}; open {target / 'index.html'}")
+
+
+def build(target: Path) -> int:
+    """Write all pages and what they need into *target*; return how many pages."""
+    pages = {source: read(source) for source in sources()}
+    sections = tuple(navigation(pages))
+    order = [("Kept", pages[HOME]), *(entry for s in sections for entry in s.entries)]
+    environment = Environment(
+        loader=FileSystemLoader(THEME),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    template = environment.get_template("page.html")
+    shutil.rmtree(target, ignore_errors=True)
+    for place, (_, page) in enumerate(order):
+        body, files = rendered(page, pages)
+        depth = page.address.count("/")
+        written = target / page.address
+        written.parent.mkdir(parents=True, exist_ok=True)
+        shown = template.render(
+            page=page,
+            body=body,
+            sections=sections,
+            root="../" * depth,
+            before=order[place - 1] if place else None,
+            after=order[place + 1] if place + 1 < len(order) else None,
+        )
+        written.write_text(shown, "utf-8")
+        for file in files:
+            _copy(file, target)
+    for name in ASSETS:
+        shutil.copyfile(THEME / name, target / name)
+    (target / "search-index.js").write_text(
+        search_index([page for _, page in order]), "utf-8"
+    )
+    return len(order)
+
+
+def sources() -> list[Path]:
+    """Return every page of the documentation, and those at the top of the checkout."""
+    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    return [*sorted(DOCS.rglob("*.md")), *top]
+
+
+def navigation(pages: dict[Path, Page]) -> Iterator[Section]:
+    """Yield the sections as the first page lists them: its headings and links."""
+    title = ""
+    entries: list[tuple[str, Page]] = []
+    tokens = pages[HOME].tokens
+    for place, token in enumerate(tokens):
+        if token.type == "heading_open" and token.tag == "h2":
+            if entries:
+                yield Section(title, tuple(entries))
+            title, entries = tokens[place + 1].content, []
+        elif title and token.children:
+            entries += _listed(token.children, pages)
+    yield Section(title, tuple(entries))
+
+
+def _listed(inline: list[Token], pages: dict[Path, Page]) -> Iterator[tuple[str, Page]]:
+    for place, inner in enumerate(inline):
+        if inner.type == "link_open":
+            source = (HOME.parent / str(inner.attrs["href"])).resolve()
+            if source in pages:
+                yield inline[place + 1].content, pages[source]
+
+
+def search_index(pages: list[Page]) -> str:
+    """Return what the search reads: a row for each heading, as a script.
+
+    A script, because a browser lets a page from a folder load no JSON.
+    """
+    rows = [
+        [page.address, heading.name, page.title, heading.text, heading.body]
+        for page in pages
+        for heading in page.headings
+    ]
+    told = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return f"globalThis.keptSearchIndex = {told};\n"
+
+
+def _copy(file: Path, target: Path) -> None:
+    place = target / address_of(file)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, place)
+
+
+if __name__ == "__main__":
+    main()
