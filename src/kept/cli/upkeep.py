@@ -70,13 +70,17 @@ def doctor(
     rebuild_all: Annotated[
         bool, typer.Option("--rebuild", help="Build every index anew.")
     ] = False,
+    make: Annotated[
+        bool, typer.Option("--make", help="Make the store first, if there is none.")
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Hold every index against the truth, and repair what does not fit.
 
     Exits with 8 if something is wrong that was not repaired.
     """
-    with options.opened(options.settings_of(store=store), for_all=True) as base:
+    settings = options.settings_of(store=store)
+    with options.opened(settings, make=make, for_all=True) as base:
         if rebuild_all:
             base.store.rebuild()
         findings = base.store.examine(repair=not check_only)
