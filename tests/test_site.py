@@ -139,3 +139,11 @@ def test_code_is_coloured_and_escaped(site: Path) -> None:
 
     assert '<span class="k">class</span>' in text
     assert "-&gt;" in text
+
+
+def test_pictures_are_few_and_small() -> None:
+    """Pictures are cut from those that the browser tests take."""
+    sizes = {path.name: path.stat().st_size for path in (DOCS / "images").iterdir()}
+
+    assert len(sizes) <= 6
+    assert {name: size for name, size in sizes.items() if size > 200_000} == {}
