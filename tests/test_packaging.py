@@ -228,3 +228,22 @@ def test_the_shell_completes_commands_and_options(run: Run) -> None:
 
     assert {"search", "select", "serve", "settings"} <= set(commands)
     assert "--explain" in options
+
+
+def test_completion_is_installed_for_the_shell_that_asks(
+    installed: Fresh, tmp_path: Path
+) -> None:
+    """One command writes it where bash looks."""
+    shell = ["bash", "--norc", "-c", "kept --install-completion; exit $?"]
+
+    ran = subprocess.run(
+        shell,
+        cwd=tmp_path,
+        env=installed.environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert "_KEPT_COMPLETE" in (tmp_path / ".bash_completions" / "kept.sh").read_text()
