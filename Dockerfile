@@ -1,7 +1,7 @@
 # syntax=docker/dockerfile:1
 # Kept as a service. Build:  docker build -t kept .
 # The same steps without Docker:  packaging/check-image (see docs/how-to/run-in-production.md)
-ARG PYTHON=3.12
+ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS build
 ARG KEPT_BUILD_COMMIT=""
