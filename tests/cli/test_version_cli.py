@@ -47,6 +47,21 @@ def test_json_before_a_command_is_refused_with_advice(words: tuple[str, ...]) ->
     assert "put it behind the command" in kept(*words).complaint(2)
 
 
+def test_options_without_a_command_are_refused() -> None:
+    """There is nothing to do."""
+    assert "a command is missing" in kept("--").complaint(2)
+
+
+def test_the_commit_of_the_build_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel has a note of it beside its modules."""
+    (tmp_path / about.BUILD_FACTS).write_text('{"commit": "0123456789ab"}')
+    monkeypatch.setattr(about.resources, "files", lambda package: tmp_path)
+
+    assert kept("--version", "--json").json["commit"] == "0123456789ab"
+
+
 def test_a_package_that_is_missing_is_told_for_its_extra() -> None:
     """An extra is there when all of its packages are."""
     facts = about.About(
