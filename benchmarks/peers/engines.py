@@ -154,8 +154,10 @@ def kept(given: Given, k: int, folder: Path) -> Search:
     """Use the default preset: every stage, the whole record, queries written down."""
     from ours import filled
 
-    filled(given, folder)
-    return reopened_kept(given, k, folder)
+    seconds = filled(given, folder)
+    search = reopened_kept(given, k, folder)
+    TOOK[KEPT] = seconds
+    return search
 
 
 def reopened_kept(given: Given, k: int, folder: Path) -> Search:
@@ -171,6 +173,9 @@ def reopened_kept(given: Given, k: int, folder: Path) -> Search:
     return search
 
 
+KEPT = "kept"
+# What taking in took, where it was not done here and now.
+TOOK: dict[str, float] = {}
 ENGINES = {
     "kept": kept,
     "langchain": langchain,
