@@ -21,6 +21,7 @@ from kept.signals import QueryTerms
 
 LONGEST_QUESTION = 20_000
 HEAD_START_SECONDS = 0.002
+QUICKLY_SEARCHED = 250_000
 NOTHING_RELEVANT = (
     "I couldn't find relevant documents for this question, so nothing is cited. "
     "Try naming the topic, document or identifier you mean."
@@ -137,8 +138,8 @@ class Retriever:
     ) -> tuple[NDArray[np.float32], dict[str, Leg]]:
         """Run the legs at once: keywords need no vector, so they need not wait.
 
-        A keyword leg that is all but done is waited for: two threads that both want
-        the interpreter for a moment hold each other up for longer than that.
+        A keyword leg that will soon be done is waited for: two threads that both
+        want the interpreter for a moment hold each other up for longer than that.
         """
         depth, legs = self.plan.depth, self.plan.legs
         allowed = shelf.allowed(request.filters)
@@ -152,7 +153,8 @@ class Retriever:
             [vector] = checked(self.embedder.embed(texts), texts, self.embedder.id)
             clock.lap("embed")
             if "dense" in legs:
-                wait(tasks.values(), timeout=HEAD_START_SECONDS)
+                if shelf.chunks <= QUICKLY_SEARCHED:
+                    wait(tasks.values(), timeout=HEAD_START_SECONDS)
                 found["dense"] = shelf.dense_leg(vector, depth, allowed)
         finally:
             wait(tasks.values())
