@@ -1,6 +1,7 @@
 """Time Kept beside other systems: same texts, same vectors, same machine, same run.
 
 usage: python benchmarks/speed.py [--sizes 1000 10000 100000 600000] [--systems ...]
+                                  [--last]
 
 Each system runs in an environment of its own (benchmarks/peers/speed/*.txt), one after
 the other, in a process of its own for every size. Vectors are handed in, so that no
@@ -71,12 +72,12 @@ def handed_over(size: int) -> Path:
     seen: set[str] = set()
     with (folder / "chunks.jsonl").open("w", encoding="utf-8") as stream:
         for new in corpus.documents():
-            for place, chunk in enumerate(new.chunks):
+            for chunk in new.chunks:
                 text = titled(new.title, chunk.text)
                 while text in seen:
                     text += " ."
                 seen.add(text)
-                row = {"id": f"{new.id}:{place:04d}", "text": text}
+                row = {"id": f"{left:07d}", "text": text}
                 stream.write(json.dumps(row) + "\n")
                 left -= 1
                 if not left:
@@ -106,6 +107,14 @@ def installed(system: str) -> str:
         subprocess.run([*pip, *wanted.split()], check=True)
         stamp.write_text(wanted, "utf-8")
     return str(python)
+
+
+def last(system: str, size: int) -> Measured:
+    """Return what was measured last, in a run before this one."""
+    out = BENCH / f"{system}-{size}.json"
+    if not out.exists():
+        return Measured(system, size, None, "not measured")
+    return Measured(system, size, json.loads(out.read_text("utf-8")))
 
 
 def timed(system: str, size: int, seconds: int) -> Measured:
@@ -218,11 +227,12 @@ def main() -> None:
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--without-quality", action="store_true")
+    parser.add_argument("--last", action="store_true", help="times measured last")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "results")
     chosen = parser.parse_args()
     embed = embedding()
     found = [
-        timed(system, size, chosen.seconds)
+        last(system, size) if chosen.last else timed(system, size, chosen.seconds)
         for size in chosen.sizes
         for system in chosen.systems
     ]

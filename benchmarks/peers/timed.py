@@ -55,6 +55,9 @@ def measured(
     search(given.questions[0]["text"])
     built = time.perf_counter() - began_building
     after = resident()
+    os.sync()
+    gc.collect()
+    gc.freeze()
     for question in given.questions[1:WARM_UP]:
         search(question["text"])
     times: list[float] = []

@@ -20,7 +20,7 @@ from kept.presets.plan import Plan
 from kept.signals import QueryTerms
 
 LONGEST_QUESTION = 20_000
-HEAD_START_SECONDS = 0.002
+HEAD_START_SECONDS = 0.006
 QUICKLY_SEARCHED = 250_000
 NOTHING_RELEVANT = (
     "I couldn't find relevant documents for this question, so nothing is cited. "
