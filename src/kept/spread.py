@@ -77,18 +77,11 @@ class Workers:
         extras.RAY.demand()
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         ray: Any = import_module("ray")
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         try:
             _knock(self.address)
-            if self.address == LOCAL:
-                ray.init(
-                    include_dashboard=False,
-                    object_store_memory=OBJECT_STORE_BYTES,
-                    **quiet,
-                )
-            else:
-                ray.init(address=self.address, **quiet)
-        except (OSError, ValueError, RuntimeError) as error:
+            self._begin(ray)
+        except Exception as error:
+            ray.shutdown()
             reason = str(error).strip().partition("\n")[0]
             msg = (
                 f"there is no Ray cluster at {self.address!r} ({reason}); give "
@@ -98,6 +91,23 @@ class Workers:
         self._ray = ray
         self._count = max(1, int(ray.cluster_resources().get("CPU", 1)))
         return self
+
+    def _begin(self, ray: Any) -> None:  # noqa: ANN401 -- a module
+        """Join the cluster, or start one; on a busy machine that may take two tries.
+
+        Ray waits half a minute for its own processes and then raises a bare
+        exception; by then they have been read from the disk, which is what took time.
+        """
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        if self.address != LOCAL:
+            ray.init(address=self.address, **quiet)
+            return
+        here = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
+        try:
+            ray.init(**here, **quiet)
+        except Exception:  # noqa: BLE001 -- that is what Ray raises
+            ray.shutdown()
+            ray.init(**here, **quiet)
 
     def __exit__(
         self,
