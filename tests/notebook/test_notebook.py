@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import runpy
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -182,3 +183,11 @@ def test_there_are_twins_for_an_event_loop(base: Base, tmp_path: Path) -> None:
     assert count == 1
     assert found
     assert "14 months" in text
+
+
+def test_the_example_runs(tmp_path: Path) -> None:
+    """The example that the types are checked of does what it says."""
+    example = Path(__file__).parents[2] / "docs" / "examples" / "notebook.py"
+    names = runpy.run_path(str(example))
+
+    assert names["looked_at"](tmp_path).endswith("1 selected")
