@@ -1,15 +1,16 @@
 """Closing: what holds something open lets go of it at the end of a ``with``."""
 
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
 
 
-class Closing:
+class Closing(ABC):
     """Something to be closed, also by leaving the block that it was opened for."""
 
+    @abstractmethod
     def close(self) -> None:
         """Let go of what is held."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         return self

@@ -9,6 +9,7 @@ tests it inherits.
 import json
 import os
 import random
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 import numpy as np
@@ -62,15 +63,15 @@ SENTENCES = (
 )
 
 
-class EmbedderContract:
+class EmbedderContract(ABC):
     """What every embedder promises; subclass it and override *embedder*.
 
     ``KEPT_DATA`` may name a folder with ``blns/blns.json``, more strings to try.
     """
 
+    @abstractmethod
     def embedder(self) -> Embedder:
         """Return the embedder to test, the same configuration each time."""
-        raise NotImplementedError
 
     def test_same_text_has_the_same_bytes_alone_and_in_any_batch(self) -> None:
         """A vector depends on its text, not on the texts beside it."""

@@ -3,6 +3,7 @@
 # ruff: noqa: S101 -- a contract is made of asserts
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -33,15 +34,15 @@ QUESTION = "How much does the pump TW-C235 cost?"
 DEPTH = 50
 
 
-class StoreContract:
+class StoreContract(ABC):
     """What every store promises; subclass it and override *store*.
 
     It is tried through the ingest path with the hash embedder.
     """
 
+    @abstractmethod
     def store(self, name: str) -> Store:
         """Return a store; another name is another store, each empty at first."""
-        raise NotImplementedError
 
     def test_an_empty_store_finds_nothing(self) -> None:
         """A tenant that nobody has heard of has no chunks, and that is no error."""

@@ -147,7 +147,7 @@ def test_no_payload_of_the_collection_runs(
     """Thousands of published payloads are only text."""
     file = evaluation_data / "xss" / "xss-payload-list.txt"
     if not file.is_file():
-        pytest.skip(f"no list of payloads in {file.parent}")
+        pytest.skip(f"no {file}; set KEPT_DATA to a folder that has it")
     payloads = [one for one in file.read_text("utf-8", "replace").splitlines() if one]
     spread = [one.strip() for one in payloads if one.strip()][:: len(payloads) // 40]
     stocked(site, "collection", spread + payloads)

@@ -80,12 +80,6 @@ def _comparison(comparison: Comparison) -> str:
         ),
     )
     measure = comparison.deltas[0].measure
-    points = [(q.before, q.after) for q in comparison.by_query]
-    top = max(1.0, *(max(point) for point in points))
-    plane = Plane(
-        Axis(f"{measure} of A: {comparison.before}", 0, top),
-        Axis(f"{measure} of B: {comparison.after}", 0, top),
-    )
     return _section(
         "B against A",
         f"<p>A is {escape(comparison.before)}, B is {escape(comparison.after)}; "
@@ -95,13 +89,25 @@ def _comparison(comparison: Comparison) -> str:
         + deltas
         + _figure(
             f"Every question: {measure} of A across, of B up.",
-            scatter(f"{measure} per question, A against B", plane, points),
+            question_scatter(comparison),
         )
         + "<h3>Which stage made the difference</h3>"
         + blame
         + _questions("Largest losses", comparison, sign=-1)
         + _questions("Largest gains", comparison, sign=1),
     )
+
+
+def question_scatter(comparison: Comparison) -> str:
+    """Draw every question of both runs: A across, B up."""
+    measure = comparison.deltas[0].measure
+    points = [(q.before, q.after) for q in comparison.by_query]
+    top = max(1.0, *(max(point) for point in points))
+    plane = Plane(
+        Axis(f"{measure} of A: {comparison.before}", 0, top),
+        Axis(f"{measure} of B: {comparison.after}", 0, top),
+    )
+    return scatter(f"{measure} per question, A against B", plane, points)
 
 
 def _questions(heading: str, comparison: Comparison, *, sign: int) -> str:

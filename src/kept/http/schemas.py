@@ -204,7 +204,7 @@ class DocumentsIn(Body):
 class SignIn(Body):
     """The key that a browser signs in with."""
 
-    key: str = Field(max_length=LONG)
+    key: str = Field(max_length=LONG, examples=["kept_3f0c9a1b2c4d_secret"])
 
 
 class KeyIn(Body):
@@ -243,9 +243,13 @@ class SettingsIn(Body):
 class PreviewIn(Body):
     """Settings to try on recorded questions, or on given ones."""
 
-    set: dict[str, Any] = Field(default={}, max_length=MOST_NAMES)
+    set: dict[str, Any] = Field(
+        default={}, max_length=MOST_NAMES, examples=[{"relevance_floor": 0.2}]
+    )
     preset: Name | None = None
-    questions: list[Question] = Field(default=[], max_length=100)
+    questions: list[Question] = Field(
+        default=[], max_length=100, examples=[["How many days of leave do I have?"]]
+    )
     last: int = Field(default=20, ge=1, le=100)
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from kept.evaluation.abstention import AbstentionReport
 from kept.evaluation.compare import Comparison, QueryDelta
+from kept.evaluation.page import question_scatter
 from kept.evaluation.plots import (
     Axis,
     Plane,
@@ -20,7 +21,6 @@ from kept.evaluation.plots import (
     histograms,
     lines,
     reliability_plot,
-    scatter,
 )
 from kept.evaluation.report import Report, report_of
 from kept.evaluation.resampling import Resampling
@@ -165,16 +165,10 @@ def _compared(
     comparison: Comparison, before: NamedRun, after: NamedRun
 ) -> Iterator[Figure]:
     measure = comparison.deltas[0].measure
-    points = [(q.before, q.after) for q in comparison.by_query]
-    top = max(1.0, *(max(point) for point in points))
-    plane = Plane(
-        Axis(f"{measure} of A: {comparison.before}", 0, top),
-        Axis(f"{measure} of B: {comparison.after}", 0, top),
-    )
     yield _figure(
         "Every question",
         f"{measure} of A across, of B up: above the line B is better.",
-        scatter(f"{measure} per question, A against B", plane, points),
+        question_scatter(comparison),
     )
     both = [(_report(one).abstention, one) for one in (before, after)]
     told = [

@@ -79,7 +79,10 @@ async def upload_documents(  # noqa: PLR0913 -- as many as a form has
     ],
     fields: Annotated[
         str | None,
-        Form(description="What is declared of all of them: JSON, as for a text."),
+        Form(
+            description="What is declared of all of them: JSON, as for a text.",
+            examples=['{"tags": ["leave"]}'],
+        ),
     ] = None,
     wait: Wait = 0.0,
     key: IdempotencyKey = None,

@@ -78,8 +78,8 @@ class Recall:
 
 
 @dataclass(frozen=True, slots=True)
-class DenseView:
-    """The nearest chunks by exact cosine."""
+class _View:
+    """What both legs look at: the server's collection, and the truth behind it."""
 
     collection: Collection
     truth: Truth
@@ -89,6 +89,11 @@ class DenseView:
     def seq(self) -> int:
         """The last change held."""
         return self.collection.seq
+
+
+@dataclass(frozen=True, slots=True)
+class DenseView(_View):
+    """The nearest chunks by exact cosine."""
 
     def search(
         self, query: NDArray[np.float32], limit: int, allowed: Keys | None = None
@@ -152,17 +157,8 @@ class DenseView:
 
 
 @dataclass(frozen=True, slots=True)
-class WordsView:
+class WordsView(_View):
     """The best chunks by exact BM25."""
-
-    collection: Collection
-    truth: Truth
-    asked: Callable[[Callable[[], Scored]], Scored]
-
-    @property
-    def seq(self) -> int:
-        """The last change held."""
-        return self.collection.seq
 
     def search(
         self,
