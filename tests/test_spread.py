@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kept.cutting import Cutting, drafted
-from kept.errors import EmbedderMismatchError, SettingsError
+from kept.errors import EmbedderMismatchError
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Receipt, Source
@@ -144,19 +144,6 @@ def test_a_worker_with_another_model_is_refused(
     """A node with another version of the embedder must not mix its vectors in."""
     with pytest.raises(EmbedderMismatchError, match="two models never mix"):
         workers.embedded(["The Leeds office opens at eight."], "hash-v0:512")
-
-
-def test_a_cluster_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
-    """Nobody waits for minutes; the error says what may be given."""
-    began = time.monotonic()
-
-    with (
-        pytest.raises(SettingsError, match="no Ray cluster at '127"),
-        Workers("127.0.0.1:1", settings_of(tmp_path)),
-    ):
-        pass
-
-    assert time.monotonic() - began < 10
 
 
 def test_no_more_is_read_ahead_than_was_said() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -82,12 +83,7 @@ class Workers:
             self._begin(ray)
         except Exception as error:
             ray.shutdown()
-            reason = str(error).strip().partition("\n")[0]
-            msg = (
-                f"there is no Ray cluster at {self.address!r} ({reason}); give "
-                "HOST:PORT or ray://HOST:PORT of one that runs, or 'local'"
-            )
-            raise SettingsError(msg) from error
+            raise SettingsError(_not_begun(self.address, error)) from error
         self._ray = ray
         self._count = max(1, int(ray.cluster_resources().get("CPU", 1)))
         return self
@@ -103,11 +99,15 @@ class Workers:
             ray.init(address=self.address, **quiet)
             return
         here = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-        try:
-            ray.init(**here, **quiet)
-        except Exception:  # noqa: BLE001 -- that is what Ray raises
-            ray.shutdown()
-            ray.init(**here, **quiet)
+        for last in (False, True):
+            try:
+                ray.init(**here, **quiet)
+            except Exception as error:
+                _end_half_started(error)
+                if last:
+                    raise
+            else:
+                return
 
     def __exit__(
         self,
@@ -312,6 +312,31 @@ def _knock(address: str) -> None:
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
+
+
+def _not_begun(address: str, error: Exception) -> str:
+    reason = str(error).strip().partition("\n")[0]
+    if address == LOCAL:
+        return (
+            f"Ray did not start on this machine ({reason}); try again when it is "
+            "less busy, or leave --ray out: the result is the same"
+        )
+    return (
+        f"there is no Ray cluster at {address!r} ({reason}); give HOST:PORT or "
+        "ray://HOST:PORT of one that runs, or 'local'"
+    )
+
+
+def _end_half_started(error: BaseException) -> None:
+    """End the processes of a start that failed.
+
+    Ray forgets the node it was starting, and its processes run on; the node is still
+    there in the frames of *error*.
+    """
+    for frame, _ in walk_tb(error.__traceback__):
+        node: Any = frame.f_locals.get("self")
+        if hasattr(node, "kill_all_processes"):
+            node.kill_all_processes(check_alive=False, wait=True)
 
 
 def _failed(error: Exception) -> EmbedderError:
