@@ -1,6 +1,7 @@
 """What tests share: knowledge bases on the hash embedder, and evaluation data."""
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,10 @@ hypothesis_settings.load_profile("kept")
 
 # Haystack reports its use to its makers, unless it is told not to before its import.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+
+# A shell that runs the tests in the background has them ignore Control-C, and the
+# processes they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")

@@ -82,7 +82,7 @@ def test_names_are_taken_again_after_a_lost_connection(
     assert holds.take("name")
     with database.connect() as connection:
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks"
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_locks"
             " WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
         )
 
@@ -90,6 +90,7 @@ def test_names_are_taken_again_after_a_lost_connection(
 
     assert others.take("name")
     assert not holds.take("name")
-    others.close()
+    others.release("name")
     assert holds.take("name")
     holds.close()
+    others.close()
