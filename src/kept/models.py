@@ -26,15 +26,15 @@ from kept.model_sources import (
 # Raise the number when the graph that is built from the same weights changes: the
 # vectors change with it, and with them the embedder's id.
 MINILM_BUILD = 1
+MINILM_DIMENSION = 384
 
 ENCODER = "encoder.onnx"
+WEIGHTS = "model.safetensors"
 MANIFEST = "manifest.json"
 RUN_FILES = (ENCODER, "tokenizer.json")
 FILES: Mapping[str, Mapping[str, str]] = {
     "minilm": {
-        "model.safetensors": (
-            "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-        ),
+        WEIGHTS: ("53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
         "tokenizer.json": (
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
         ),
@@ -211,7 +211,7 @@ def _build(name: str, folder: Path, progress: Progress) -> None:
     from kept.embedders.minilm_graph import build  # noqa: PLC0415
 
     progress(f"building {name}", 0, 1)
-    (folder / ENCODER).write_bytes(build(load_file(folder / "model.safetensors")))
+    (folder / ENCODER).write_bytes(build(load_file(folder / WEIGHTS)))
     manifest = {
         "name": name,
         "build": MINILM_BUILD,

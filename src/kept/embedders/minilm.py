@@ -1,22 +1,20 @@
-"""The default embedder: all-MiniLM-L6-v2 on the CPU, offline once installed."""
+"""The default embedder: all-MiniLM-L6-v2, offline once installed."""
 
 import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from kept import models
 from kept.embedders import checked, require_text
-from kept.embedders.device import Device, check_running, providers_for
+from kept.embedders.device import Device
+from kept.embedders.encoders import Encoder, load
 from kept.model_sources import Progress
 from kept.ports import Vectors
 
-MAX_TOKENS = 256
 MAX_CHARS = 10_000
 
 
@@ -36,7 +34,7 @@ class MiniLmEmbedder:
     Every text is embedded alone and unpadded, one thread each, so its vector does
     not depend on its neighbours. The model loads at the first call, and is
     installed then if it is missing. A GPU that the runtime offers is used; its
-    vectors may differ from a processor's in the last digits.
+    vectors differ from a processor's in the last digits.
 
     The version in the id is raised whenever the same text gets another vector: by
     another build of the encoder, another cut or another pooling.
@@ -61,7 +59,7 @@ class MiniLmEmbedder:
     @property
     def dimension(self) -> int:
         """How long a vector is."""
-        return 384
+        return models.MINILM_DIMENSION
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text, in order, as rows."""
@@ -76,61 +74,18 @@ class MiniLmEmbedder:
         return checked(rows[order], texts, self.id)
 
     def _rows(self, texts: list[str]) -> Vectors:
-        encoder = _encoder(self.progress, self.device)
-        if len(texts) == 1 or self.threads == 1:
-            return np.stack([encoder.vector(text) for text in texts])
-        with ThreadPoolExecutor(min(self.threads, len(texts))) as pool:
-            return np.stack(list(pool.map(encoder.vector, texts)))
+        return _encoder(self.progress, self.device).rows(texts, self.threads)
 
 
-@dataclass(frozen=True)
-class _Encoder:
-    """A loaded model: text to token ids to vector."""
-
-    tokenizer: Any
-    session: Any
-
-    def vector(self, text: str) -> Vectors:
-        readable = text.encode("utf-8", "replace").decode("utf-8")
-        ids = np.array([self.tokenizer.encode(readable).ids], dtype=np.int64)
-        [[vector]] = self.session.run(["embedding"], {"input_ids": ids})
-        row: Vectors = vector
-        return row
-
-
-_encoders: dict[tuple[Path, Device], _Encoder] = {}
+_encoders: dict[tuple[Path, Device], Encoder] = {}
 _loading = threading.Lock()
 
 
-def _encoder(progress: Progress, device: Device) -> _Encoder:
+def _encoder(progress: Progress, device: Device) -> Encoder:
     """Return the encoder of this process, loaded by whoever asks first."""
     with _loading:
         key = models.model_folder("minilm"), device
         if key not in _encoders:
             folder = models.ready("minilm", progress=progress)
-            _encoders[key] = _load(folder, device)
+            _encoders[key] = load(folder, device)
         return _encoders[key]
-
-
-def _load(folder: Path, device: Device) -> _Encoder:
-    # Imported here: they take most of a cold start, and not every start embeds.
-    import onnxruntime  # noqa: PLC0415
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    # The graph is built as it should run: optimising it again gains nothing, costs
-    # start-up time and would tie the vectors to the optimiser's version.
-    options.graph_optimization_level = (
-        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    )
-    providers = providers_for(device, onnxruntime.get_available_providers())
-    session = onnxruntime.InferenceSession(
-        str(folder / models.ENCODER), options, providers=providers
-    )
-    check_running(providers, session.get_providers())
-    return _Encoder(tokenizer, session)

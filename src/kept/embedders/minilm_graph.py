@@ -1,8 +1,13 @@
 """The MiniLM encoder as an ONNX graph, built from its weights alone.
 
-One text goes in, as token ids without padding, and its unit vector comes out. As no
+A text goes in, as token ids without padding, and its unit vector comes out. As no
 text is padded, the graph needs no attention mask, and as no text is a pair, the
 embedding of token type 0 is part of every position.
+
+There are two graphs of the same arithmetic: one text at a time in int8 for
+processors, and many texts of one length at a time for GPUs, which have no int8
+kernels for it. There the same whole numbers are multiplied as float32, which holds
+them exactly.
 """
 
 from collections.abc import Mapping
@@ -29,8 +34,16 @@ Weights = Mapping[str, NDArray[np.float32]]
 
 
 def build(weights: Weights) -> bytes:
-    """Return the encoder with int8 weights as a serialised ONNX model."""
-    graph = _Graph(weights)
+    """Return the encoder of one text, in int8, as a serialised ONNX model."""
+    return _built(_Graph(weights))
+
+
+def build_batched(weights: Weights) -> bytes:
+    """Return the encoder of many texts of one length, for a GPU."""
+    return _built(_BatchedGraph(weights, batch="texts"))
+
+
+def _built(graph: "_Graph") -> bytes:
     hidden = _embedded(graph)
     for layer in range(LAYERS):
         hidden = _layer(graph, hidden, f"encoder.layer.{layer}.")
@@ -88,9 +101,10 @@ class _Graph:
     """Nodes and constants under construction."""
 
     weights: Weights
+    batch: int | str = 1
     nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, TensorProto] = field(default_factory=dict)
-    quantised: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    quantised: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def weight(self, name: str) -> NDArray[np.float32]:
         return self.weights[name]
@@ -135,26 +149,34 @@ class _Graph:
         matrix = self.weight(f"{weights}.weight").T
         scales = np.abs(matrix).max(axis=0) / np.float32(LARGEST_WEIGHT)
         whole = np.rint(matrix / scales).astype(np.int8)
-        activations, scale, zero = self._quantise(name)
-        product = self.op(
-            "MatMulInteger", activations, self.constant(f"{weights}.int8", whole), zero
-        )
+        product, scale = self.product(name, f"{weights}.int8", whole)
         factor = self.op("Mul", scale, self.constant(f"{weights}.scales", scales))
-        real = self.op("Mul", self.op("Cast", product, to=TensorProto.FLOAT), factor)
+        real = self.op("Mul", self.real(product), factor)
         bias = self.constant(f"{weights}.bias", self.weight(f"{weights}.bias"))
         return self.op("Add", real, bias)
 
-    def _quantise(self, name: str) -> tuple[str, str, str]:
+    def product(
+        self, name: str, matrix: str, whole: NDArray[np.int8]
+    ) -> tuple[str, str]:
+        """Multiply quantised activations by *whole*: the product and its scale."""
         if name not in self.quantised:
             names = (f"{name}.int8", f"{name}.scale", f"{name}.zero")
             self.ops("DynamicQuantizeLinear", (name,), names, {})
             self.quantised[name] = names
-        return self.quantised[name]
+        activations, scale, zero = self.quantised[name]
+        values = self.constant(matrix, whole)
+        return self.op("MatMulInteger", activations, values, zero), scale
+
+    def real(self, product: str) -> str:
+        """Return a product as float32."""
+        return self.op("Cast", product, to=TensorProto.FLOAT)
 
     def serialised(self) -> bytes:
-        ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, "n"])
+        ids = helper.make_tensor_value_info(
+            "input_ids", TensorProto.INT64, [self.batch, "n"]
+        )
         vector = helper.make_tensor_value_info(
-            "embedding", TensorProto.FLOAT, [1, HIDDEN]
+            "embedding", TensorProto.FLOAT, [self.batch, HIDDEN]
         )
         graph = helper.make_graph(
             self.nodes, "minilm", [ids], [vector], list(self.constants.values())
@@ -168,3 +190,31 @@ class _Graph:
         onnx.checker.check_model(model)
         data: bytes = model.SerializeToString(deterministic=True)
         return data
+
+
+class _BatchedGraph(_Graph):
+    """A graph whose every text is quantised by itself, in float32."""
+
+    def product(
+        self, name: str, matrix: str, whole: NDArray[np.int8]
+    ) -> tuple[str, str]:
+        if name not in self.quantised:
+            self.quantised[name] = self._quantise(name)
+        activations, scale = self.quantised[name]
+        values = self.constant(matrix, whole.astype(np.float32))
+        return self.op("MatMul", activations, values), scale
+
+    def real(self, product: str) -> str:
+        return product
+
+    def _quantise(self, name: str) -> tuple[str, str]:
+        """Round to 256 steps from the least to the greatest value of each text."""
+        of_a_text = self.ints("axes_of_a_text", 1, 2)
+        nothing = self.constant("nothing", np.float32(0))
+        steps = self.constant("steps", np.float32(255))
+        least = self.op("Min", self.op("ReduceMin", name, of_a_text), nothing)
+        greatest = self.op("Max", self.op("ReduceMax", name, of_a_text), nothing)
+        scale = self.op("Div", self.op("Sub", greatest, least), steps)
+        zero = self.op("Round", self.op("Neg", self.op("Div", least, scale)))
+        step = self.op("Add", self.op("Round", self.op("Div", name, scale)), zero)
+        return self.op("Sub", self.op("Clip", step, nothing, steps), zero), scale
