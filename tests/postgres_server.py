@@ -40,15 +40,25 @@ class Server:
         )
         return psycopg.connect(address, autocommit=True)
 
-    def database(self, *, vector: bool = True) -> str:
-        """Make an empty database with pgvector, and return its owner's address."""
+    def database(self, *, vector: bool = True, space: Path | None = None) -> str:
+        """Make an empty database with pgvector, and return its owner's address.
+
+        Its tables are in the folder *space*, if that is given.
+        """
         name = f"{self.name}_{len(self.made)}"
         with self.admin() as connection:
+            if space:
+                connection.execute(
+                    sql.SQL("CREATE TABLESPACE {} LOCATION {}").format(
+                        sql.Identifier(space.name), sql.Literal(str(space))
+                    )
+                )
             connection.execute(
-                sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {}").format(
+                sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} TABLESPACE {}").format(
                     sql.Identifier(name),
                     sql.Identifier(OWNER),
                     sql.Identifier(self.template() if vector else "template0"),
+                    sql.Identifier(space.name if space else "pg_default"),
                 )
             )
         self.made.append(name)
@@ -79,11 +89,28 @@ class Server:
         """Drop every database that was made."""
         with self.admin() as connection:
             for name in self.made:
-                connection.execute(
-                    sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(
-                        sql.Identifier(name)
-                    )
+                _drop(connection, name)
+
+    def drop_space(self, space: Path) -> None:
+        """Drop the databases whose tables are in a folder, and let go of it."""
+        with self.admin() as connection:
+            rows = connection.execute(
+                "SELECT d.datname FROM pg_database d JOIN pg_tablespace t"
+                " ON t.oid = d.dattablespace WHERE t.spcname = %s",
+                (space.name,),
+            ).fetchall()
+            for (name,) in rows:
+                _drop(connection, name)
+            connection.execute(
+                sql.SQL("DROP TABLESPACE IF EXISTS {}").format(
+                    sql.Identifier(space.name)
                 )
+            )
+
+
+def _drop(connection: "psycopg.Connection[Any]", name: str) -> None:
+    statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+    connection.execute(statement.format(sql.Identifier(name)))
 
 
 @contextmanager

@@ -11,20 +11,21 @@ from kept.receipts import Receipt, Source
 from kept.text.draft import Draft
 
 HASH = HashEmbedder()
+LONGEST_NAME = 200
 ONLY_EXACT = DuplicateRules(cosine=1.0)
 
 
 def take(
     store: Store, tenant: str, texts: Iterable[str], embedder: Embedder = HASH
 ) -> list[Receipt]:
-    """Take texts in, each under its own name, and return the receipts."""
+    """Take texts in, each under its first words, and return the receipts."""
     store.claim(embedder.id, embedder.dimension)
     path = Ingest(store.intake(tenant), embedder, tenant, ONLY_EXACT, Cutting())
     return list(path(_handed(text) for text in texts))
 
 
 def _handed(text: str) -> Handed:
-    source = Source(uri=text, raw_sha256=text)
+    source = Source(uri=text[:LONGEST_NAME], raw_sha256=text)
     return Handed(source=source, read=lambda: Draft(text=text))
 
 
