@@ -1,8 +1,10 @@
 """Faults of a PostgreSQL server: a clear error or a safe retry, nothing doubled."""
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -15,7 +17,6 @@ from kept.errors import (
     SettingsError,
     StoreBusyError,
     StoreError,
-    StoreFullError,
     StoreReadOnlyError,
     StoreTooNewError,
 )
@@ -108,13 +109,19 @@ def test_a_server_without_pgvector_says_how_to_get_it(
 def test_a_pgvector_that_is_too_old_is_refused(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
-    """The error names both versions and the way to the newer one."""
-    open_store(dsn)
+    """The error names both versions and the way to the newer one; nothing is made."""
+    aged = "UPDATE pg_extension SET extversion = %s WHERE extname = 'vector'"
     with postgres.admin(dsn) as admin:
-        admin.execute(
-            "UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'"
-        )
+        admin.execute(aged, ("0.7.4",))
 
+    with pytest.raises(StoreError, match=r"pgvector 0\.7\.4, but 0\.8 or newer"):
+        open_store(dsn)
+
+    with postgres.admin(dsn) as admin:
+        assert admin.execute("SELECT to_regnamespace('kept')").fetchone() == (None,)
+        admin.execute(aged, ("0.8.0",))
+        open_store(dsn)
+        admin.execute(aged, ("0.7.4",))
     with pytest.raises(StoreError, match=r"pgvector 0\.7\.4, but 0\.8 or newer"):
         open_store(dsn)
 
@@ -137,15 +144,26 @@ def test_tables_of_a_newer_version_are_left_alone(
         open_store(dsn)
 
 
+@pytest.mark.parametrize(
+    ("torn_by", "told"),
+    [
+        ("1 / 0", "division by zero"),
+        ("pg_terminate_backend(pg_backend_pid())", "cannot be reached, or the conn"),
+    ],
+)
 def test_a_migration_that_is_interrupted_has_not_happened(
-    open_store: Open, dsn: str, monkeypatch: pytest.MonkeyPatch
+    open_store: Open,
+    dsn: str,
+    monkeypatch: pytest.MonkeyPatch,
+    torn_by: str,
+    told: str,
 ) -> None:
     """All tables or none; the next one to open it starts from the beginning."""
     whole = migrations.modules()
-    torn = Module("torn", ("CREATE TABLE kept.half (n int); SELECT 1 / 0;",))
+    torn = Module("torn", (f"CREATE TABLE kept.half (n int); SELECT {torn_by};",))
     monkeypatch.setattr(migrations, "modules", lambda: (*whole, torn))
 
-    with pytest.raises(StoreError, match="division by zero"):
+    with pytest.raises(StoreError, match=told):
         open_store(dsn)
 
     with Database(dsn).connect() as connection:
@@ -187,27 +205,10 @@ def test_vectors_of_another_length_are_refused(open_store: Open, dsn: str) -> No
         store.claim(HASH.id, 64)
 
 
-def test_a_disk_that_is_full_is_told_and_nothing_is_half_stored(
-    postgres: Server, open_store: Open, dsn: str
-) -> None:
-    """The server's own code for it becomes the error that says to make room."""
-    store = open_store(dsn)
-    with postgres.admin(dsn) as admin:
-        admin.execute(
-            """
-            CREATE FUNCTION public.fill_up() RETURNS trigger LANGUAGE plpgsql AS $$
-                BEGIN RAISE 'could not extend file' USING ERRCODE = '53100'; END $$;
-            CREATE TRIGGER filled_up BEFORE INSERT ON kept.postings
-                FOR EACH ROW EXECUTE FUNCTION public.fill_up();
-            """
-        )
-
-    with pytest.raises(StoreFullError, match="no room is left on the server's disk"):
-        take(store, "acme", PAGES[:1])
-
-    with store.database.reading("acme") as connection:
-        for table in ("documents", "chunks", "vectors", "ledger", "tenants"):
-            assert every(connection, f"SELECT 1 FROM kept.{table}") == []  # noqa: S608 -- ours
+def test_a_name_that_is_too_long_is_told(open_store: Open, dsn: str) -> None:
+    """The server finds rows again by so many bytes at most."""
+    with pytest.raises(StoreError, match="about 2,700 bytes; shorten it"):
+        take(open_store(dsn), "".join(map(str, range(9_999))), PAGES[:1])
 
 
 def test_a_connection_lost_while_writing_is_tried_again(
@@ -267,6 +268,24 @@ def test_connections_that_died_in_the_pool_are_passed_over(
 
     assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
     take(store, "acme", PAGES[3:4])
+
+
+def test_connections_that_the_server_found_idle_are_passed_over(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """Servers may be set to close what nobody has used for a while."""
+    with postgres.admin(dsn) as admin:
+        admin.execute(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET"
+            " idle_session_timeout = 20', current_database()); END $$"
+        )
+    store = open_store(dsn)
+    take(store, "acme", PAGES[:3])
+
+    with postgres.admin() as admin:
+        _wait_until_alone(admin, dsn)
+
+    assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
 
 
 def test_a_commit_whose_answer_was_lost_counts_once(
@@ -379,6 +398,15 @@ def _lets_in(dsn: str) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def _wait_until_alone(admin: "psycopg.Connection[Any]", dsn: str) -> None:
+    """Wait until nobody is connected to a database any more."""
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+    until = time.monotonic() + 30
+    while admin.execute(sql, (dsn.rpartition("/")[2],)).fetchone() != (0,):
+        assert time.monotonic() < until, "a connection is still there"
+        time.sleep(0.02)
 
 
 def _end(postgres: Server, dsn: str, pid: int) -> None:

@@ -1,12 +1,15 @@
 """Searches go to replicas that have caught up; a failover loses and doubles nothing."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 import structlog
 
 import postgres_pair
-from kept.stores.postgres.connection import Options
+from kept.errors import StoreReadOnlyError
+from kept.stores.postgres import replicas
+from kept.stores.postgres.connection import Database, Options
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 from kept.testing_store import PAGES
@@ -69,6 +72,59 @@ def test_a_replica_that_is_away_is_left_alone(
     assert answers == [answers[0]] * 3
     assert [line["event"] for line in logs] == ["replica_left_alone"]
     assert "s3cr3t" not in str(logs)
+
+
+def test_a_write_never_makes_a_replica_look_ahead(pair: tuple[Node, Node]) -> None:
+    """Of two that commit at once, the later place in the log is what counts."""
+    database = Database(pair[0].address())
+    database.follow = True
+    with database.writing() as early:
+        early.execute("SELECT 1")
+    reached = database.written
+    database.written = 2 * reached
+
+    with database.writing() as late:
+        late.execute("SELECT 1")
+
+    assert reached > 0
+    assert database.written == 2 * reached
+    database.close()
+
+
+def test_a_server_that_follows_is_not_written_to(
+    pair: tuple[Node, Node], open_store: Open
+) -> None:
+    """The error says to name the primary."""
+    primary, standby = pair
+    take(open_store(primary.address()), "acme", PAGES[:1])
+    caught_up(primary, standby)
+    store = open_store(standby.address(), options=Options(patience_seconds=0.2))
+
+    with pytest.raises(StoreReadOnlyError, match="name the primary in KEPT_STORE"):
+        take(store, "acme", ["A pump that nobody can hand in here."])
+
+
+def test_a_replica_that_goes_away_is_not_waited_for(
+    pair: tuple[Node, Node], open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long an answer may wait for the primary, for a replica it does not."""
+    monkeypatch.setattr(replicas, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(replicas, "LEFT_ALONE_SECONDS", 0.0)
+    primary, standby = pair
+    slow = Options(wait_seconds=60.0)
+    store = open_store(primary.address(), replicas=[standby.address()], options=slow)
+    take(store, "acme", PAGES[:2])
+    caught_up(primary, standby)
+    assert on_a_replica(store)
+
+    standby.stop()
+    began = time.monotonic()
+    answered_here = [on_a_replica(store) for _ in range(3)]
+    waited = time.monotonic() - began
+    standby.start()
+
+    assert answered_here == [False] * 3
+    assert waited < slow.wait_seconds / 2
 
 
 def test_a_failover_loses_nothing_and_doubles_nothing(

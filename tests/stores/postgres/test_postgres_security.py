@@ -35,6 +35,19 @@ def texts_of(store: PostgresStore, tenant: str | None) -> list[str]:
         return [row[0] for row in rows]
 
 
+def graphs_of(store: PostgresStore) -> list[str]:
+    """Return which vectors the graphs hold, in the words of the server."""
+    with store.database.reading() as connection:
+        rows = every(
+            connection,
+            "SELECT pg_get_expr(i.indpred, i.indrelid) FROM pg_index i"
+            " JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE c.relname LIKE 'vectors_graph%' AND i.indisvalid"
+            " ORDER BY c.relname",
+        )
+        return [row[0] for row in rows]
+
+
 def test_every_table_of_a_tenant_is_guarded(open_store: Open, dsn: str) -> None:
     """Row-level security is on, and forced upon the owner, wherever a tenant is."""
     with open_store(dsn).database.connect() as connection:
@@ -123,6 +136,21 @@ def test_a_hostile_search_path_changes_nothing(
             CREATE OPERATOR evil.= (
                 FUNCTION = evil.equals, LEFTARG = integer, RIGHTARG = integer
             );
+            CREATE FUNCTION evil.hijack(name, name) RETURNS boolean
+                LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
+            CREATE OPERATOR evil.= (
+                FUNCTION = evil.hijack, LEFTARG = name, RIGHTARG = name
+            );
+            CREATE FUNCTION evil.hijack(oid, regclass) RETURNS boolean
+                LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
+            CREATE OPERATOR evil.= (
+                FUNCTION = evil.hijack, LEFTARG = oid, RIGHTARG = regclass
+            );
+            CREATE FUNCTION evil.hijack(oid, regnamespace) RETURNS boolean
+                LANGUAGE plpgsql AS $$ BEGIN RAISE 'hijacked'; END $$;
+            CREATE OPERATOR evil.= (
+                FUNCTION = evil.hijack, LEFTARG = oid, RIGHTARG = regnamespace
+            );
             GRANT ALL ON SCHEMA evil TO PUBLIC;
             GRANT ALL ON ALL TABLES IN SCHEMA evil TO PUBLIC;
             """
@@ -131,10 +159,15 @@ def test_a_hostile_search_path_changes_nothing(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path ="
             " evil, pg_catalog, public', current_database()); END $$"
         )
-    store = open_store(dsn)
+    store = open_store(dsn, scanned_whole=1)
 
     take(store, "acme", PAGES[4:6])
+    store.sweep()
 
+    assert graphs_of(store) == [
+        "((tenant_no = 1) AND (epoch = 1) AND live)",
+        "((tenant_no = 2) AND (epoch = 1) AND live)",
+    ]
     assert texts_of(store, "acme") == sorted((*PAGES[:2], *PAGES[4:6]))
     assert found_by(store, "globex", QUESTION) == sorted(PAGES[2:4])
     assert store.tenants() == ["acme", "globex"]

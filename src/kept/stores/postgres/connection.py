@@ -6,10 +6,11 @@ not matter in which state a connection comes out of the pool.
 """
 
 import hashlib
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -33,7 +34,7 @@ from kept.stores.sql import only
 T = TypeVar("T")
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 RELAXED = f"{WRITE}; SET LOCAL synchronous_commit = off"
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
@@ -45,21 +46,19 @@ class Options:
     """How connections are made and kept.
 
     *connections* is how many at most. *patience_seconds* is how long a transaction
-    is tried again after a lost connection or a failover. *prepared* switches
-    prepared statements off for a proxy that cannot hold them.
+    is tried again after a lost connection or a failover.
     """
 
     connections: int = 10
     connect_timeout_seconds: int = 10
     wait_seconds: float = 30.0
     patience_seconds: float = 15.0
-    prepared: bool = True
 
 
 class Database:
     """One database on one server, through a pool that opens at first use.
 
-    With *follow*, *written* says how far its log had come after the last change.
+    With *follow*, *written* says how many bytes its log had after the last change.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class Database:
             **parameters(dsn),
         }
         self.follow = False
-        self.written: str | None = None
+        self.written = 0
         self._pool: ConnectionPool[Raw] | None = None
         self._lock = threading.Lock()
 
@@ -153,7 +152,7 @@ class Database:
                 (got,) = only(connection, f"SELECT pg_catalog.{lock}(?)", key)
             yield wait or bool(got)
         finally:
-            connection.close()
+            let_go(connection)
 
     @contextmanager
     def _changing(self, begin: str, tenant: str | None) -> Iterator[Connection]:
@@ -193,9 +192,11 @@ class Database:
     def _mark(self, raw: Raw) -> None:
         """Remember how far a replica must have come to show what was written."""
         row = raw.execute(
-            "SELECT pg_catalog.pg_current_wal_insert_lsn()::text"
+            "SELECT pg_catalog.pg_wal_lsn_diff("
+            "pg_catalog.pg_current_wal_insert_lsn(), '0/0')"
         ).fetchone()
-        self.written = row[0] if row else None
+        with self._lock:
+            self.written = max(self.written, int(row[0]) if row else 0)
 
     def _ready(self, begin: str, tenant: str | None) -> tuple[Raw, str | None]:
         """Begin on a pooled connection, passing over those that have died."""
@@ -205,10 +206,13 @@ class Database:
             try:
                 return raw, _begin(raw, begin, tenant)
             except psycopg.Error as error:
+                died = raw.broken
                 raw.close()
                 self._give_back(raw)
-                if not interrupted(error) or time.monotonic() > until:
+                if not (died or interrupted(error)) or time.monotonic() > until:
                     raise told(error, self.where) from error
+                if not died:
+                    time.sleep(FIRST_PAUSE_SECONDS)
 
     def _taken(self) -> Raw:
         pool = self._opened()
@@ -227,6 +231,8 @@ class Database:
         with self._lock:
             if self._pool is None:
                 self.connect().close()
+                # What becomes of its connections is told by our errors.
+                logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
                 self._pool = ConnectionPool(
                     kwargs={**self._parameters, "autocommit": True},
                     min_size=0,
@@ -238,7 +244,7 @@ class Database:
             return self._pool
 
     def _configure(self, connection: Raw) -> None:
-        connection.prepare_threshold = 2 if self.options.prepared else None
+        connection.prepare_threshold = 2
         register(connection)
 
     def _give_back(self, raw: Raw) -> None:
@@ -295,6 +301,16 @@ def _begin(raw: Raw, begin: str, tenant: str | None) -> str | None:
         pass
     row: tuple[Any, ...] | None = cursor.fetchone()
     return row[2] if row else None
+
+
+def let_go(connection: Connection) -> None:
+    """Close a connection that holds names; others have them from now on.
+
+    A server notices a line that was closed only a moment later.
+    """
+    with suppress(psycopg.Error):
+        connection.execute("SELECT pg_catalog.pg_advisory_unlock_all()")
+    connection.close()
 
 
 def lock_key(name: str) -> int:

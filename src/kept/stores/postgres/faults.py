@@ -121,7 +121,8 @@ _NO_DATABASE = (
 )
 _REPLICA = (
     "the server only lets itself be read, as a replica does; name the primary in "
-    "KEPT_STORE, or several hosts with target_session_attrs=read-write"
+    "KEPT_STORE, or several hosts with target_session_attrs=read-write; if it is the "
+    "primary, see why default_transaction_read_only is on"
 )
 _NO_RIGHT = "the role lacks a privilege; grant it as the page on PostgreSQL shows"
 _CROWDED = (
@@ -130,6 +131,10 @@ _CROWDED = (
 )
 _BUSY = "others kept it busy for too long; try again"
 _SHORT = "the server is short of resources; try again, or give it more"
+_TOO_LONG = (
+    "the address of a source, a tag or the name of a tenant is longer than the server "
+    "can find again, about 2,700 bytes; shorten it"
+)
 _DAMAGED = "the data on the server are damaged; restore them from a backup"
 _TELLINGS: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...] = (
     ((sql.DiskFull,), StoreFullError, _FULL),
@@ -141,6 +146,7 @@ _TELLINGS: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]
     (REPEATABLE, CrossedError, _BUSY),
     ((sql.LockNotAvailable, sql.QueryCanceled), StoreBusyError, _BUSY),
     ((sql.OutOfMemory, sql.InsufficientResources), StoreBusyError, _SHORT),
+    ((sql.ProgramLimitExceeded,), StoreError, _TOO_LONG),
     ((sql.DataCorrupted, sql.IndexCorrupted), StoreCorruptError, _DAMAGED),
 )
 # A connection that is refused carries no code, only the server's words.

@@ -12,7 +12,7 @@ from kept.stores.postgres.connection import Database
 from kept.stores.postgres.faults import translated
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.scope import each_tenant
-from kept.stores.sql import first
+from kept.stores.sql import every, first
 
 LONGEST_WHOLE = 2_000
 LONGEST_HALVED = 4_000
@@ -59,7 +59,8 @@ def build(
             return False
         try:
             with translated(database.where):
-                found = stands(connection, epoch, tenant)
+                with connection.settled():
+                    found = stands(connection, epoch, tenant)
                 if found is False:
                     connection.execute(f"DROP INDEX CONCURRENTLY kept.{name}")
                 if not found:
@@ -67,7 +68,8 @@ def build(
                         f"CREATE INDEX CONCURRENTLY {name} ON kept.vectors USING hnsw"
                         f" ((embedding::{vector}.{kind}({dimension}))"
                         f" {vector}.{kind}_ip_ops)"
-                        f" WHERE tenant_no = {tenant} AND epoch = {epoch} AND live"
+                        f" WHERE tenant_no OPERATOR(pg_catalog.=) {tenant}"
+                        f" AND epoch OPERATOR(pg_catalog.=) {epoch} AND live"
                     )
         except StoreReadOnlyError as error:
             logger.warning("graph_not_built", index=name, why=str(error))
@@ -78,11 +80,13 @@ def build(
 def drop_others(database: Database, epoch: int) -> list[str]:
     """Drop the graphs of other embedders than the one of *epoch*."""
     with database.connect() as connection, translated(database.where):
-        rows = connection.execute(
-            "SELECT c.relname FROM pg_catalog.pg_class c WHERE c.relkind = 'i'"
-            " AND c.relnamespace = 'kept'::pg_catalog.regnamespace"
-            " AND c.relname LIKE 'vectors\\_graph\\_%'"
-        ).fetchall()
+        with connection.settled():
+            rows = every(
+                connection,
+                "SELECT c.relname FROM pg_class c WHERE c.relkind = 'i'"
+                " AND c.relnamespace = 'kept'::regnamespace"
+                " AND c.relname LIKE 'vectors\\_graph\\_%'",
+            )
         names = [n for (n,) in rows if not n.startswith(graph_of(epoch, 0)[:-1])]
         for name in names:
             connection.execute(f"DROP INDEX CONCURRENTLY kept.{name}")

@@ -6,7 +6,7 @@ from contextlib import suppress
 import psycopg
 
 from kept.errors import StoreError
-from kept.stores.postgres.connection import Database, lock_key
+from kept.stores.postgres.connection import Database, let_go, lock_key
 from kept.stores.postgres.portable import Connection
 from kept.stores.sql import only
 
@@ -71,4 +71,4 @@ class AdvisoryHolds:
         connection, self._connection = self._connection, None
         self._held.clear()
         if connection is not None:
-            connection.close()
+            let_go(connection)

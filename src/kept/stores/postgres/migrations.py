@@ -77,14 +77,12 @@ def migrate(connection: Connection, where: str, *, writable: bool) -> None:
                     "yet; open it once writable, as 'kept ingest' and 'kept doctor' do"
                 )
                 raise StoreReadOnlyError(msg)
-            with connection.raw.transaction():
+            with connection.settled():
                 connection.execute(
                     "SELECT pg_catalog.pg_advisory_xact_lock(?)",
                     (lock_key("migrations"),),
                 )
-                connection.execute("SET LOCAL search_path = pg_catalog, pg_temp")
                 _bring_up(connection, where)
-        _check_vector(connection, where)
 
 
 def _bring_up(connection: Connection, where: str) -> None:
@@ -94,7 +92,7 @@ def _bring_up(connection: Connection, where: str) -> None:
         connection.raw.execute(_BASE)
         behind = modules()
     _have_vector(connection, where)
-    vector = vector_schema(connection)
+    vector = vector_schema(connection, where)
     for module in behind:
         for script in module.scripts[_versions(connection).get(module.name, 0) :]:
             connection.raw.execute(script.replace("{vector}", vector).encode())
@@ -128,20 +126,23 @@ def _versions(connection: Connection) -> dict[str, int]:
     return dict(every(connection, "SELECT module, version FROM kept.migrations"))
 
 
-def vector_schema(connection: Connection) -> str:
-    """Return where pgvector lives, quoted, for names that are fully qualified."""
-    (name,) = only(
-        connection,
-        "SELECT pg_catalog.quote_ident(n.nspname) FROM pg_catalog.pg_extension e"
-        " JOIN pg_catalog.pg_namespace n ON n.oid = e.extnamespace"
-        " WHERE e.extname = 'vector'",
-    )
-    return str(name)
+def vector_schema(connection: Connection, where: str) -> str:
+    """Return where pgvector lives, quoted; refuse one that is too old."""
+    version, schema = _vector(connection) or ("0", "")
+    parts = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    if parts < LEAST_VECTOR:
+        least = ".".join(map(str, LEAST_VECTOR))
+        msg = (
+            f"PostgreSQL at {where} has pgvector {version}, but {least} or newer is "
+            "needed; install it and run ALTER EXTENSION vector UPDATE"
+        )
+        raise StoreError(msg)
+    return schema
 
 
 def _have_vector(connection: Connection, where: str) -> None:
     """Create the extension where nobody has, if the role and the server let us."""
-    if _vector_version(connection) is not None:
+    if _vector(connection) is not None:
         return
     (available,) = only(
         connection,
@@ -166,21 +167,11 @@ def _have_vector(connection: Connection, where: str) -> None:
         raise StoreError(msg) from error
 
 
-def _check_vector(connection: Connection, where: str) -> None:
-    version = _vector_version(connection) or "0"
-    parts = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
-    if parts < LEAST_VECTOR:
-        least = ".".join(map(str, LEAST_VECTOR))
-        msg = (
-            f"PostgreSQL at {where} has pgvector {version}, but {least} or newer is "
-            "needed; install it and run ALTER EXTENSION vector UPDATE"
-        )
-        raise StoreError(msg)
-
-
-def _vector_version(connection: Connection) -> str | None:
+def _vector(connection: Connection) -> tuple[str, str] | None:
+    """Return the version of pgvector and where it lives, if it is switched on."""
     row = first(
         connection,
-        "SELECT extversion FROM pg_catalog.pg_extension WHERE extname = 'vector'",
+        "SELECT e.extversion, quote_ident(n.nspname) FROM pg_extension e"
+        " JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'",
     )
-    return str(row[0]) if row else None
+    return (str(row[0]), str(row[1])) if row else None

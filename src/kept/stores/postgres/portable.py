@@ -6,7 +6,8 @@ PostgreSQL cannot, so it is written in two others.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Self
 
@@ -111,6 +112,13 @@ class Connection:
     def close(self) -> None:
         """Close it; only for a connection of one's own."""
         self.raw.close()
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """Hold a transaction in which names mean what the server says they mean."""
+        with self.raw.transaction():
+            self.execute("SET LOCAL search_path = pg_catalog, pg_temp")
+            yield
 
     def execute(self, sql: str, values: Sequence[Any] = (), /) -> Cursor:
         """Run one statement."""

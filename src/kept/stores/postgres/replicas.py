@@ -32,6 +32,7 @@ class Replicas:
         options = replace(
             primary.options,
             connect_timeout_seconds=CONNECT_SECONDS,
+            wait_seconds=CONNECT_SECONDS,
             patience_seconds=0.0,
         )
         self.databases = [Database(a, options, writable=False) for a in addresses]
@@ -76,16 +77,14 @@ class Replicas:
         One that was promoted replays nothing any more and is a primary itself.
         """
         written = self._primary.written
-        if written is None:
+        if not written:
             return True
         with database.reading() as connection:
             (replayed,) = only(
                 connection,
-                "SELECT COALESCE(pg_catalog.pg_last_wal_replay_lsn()"
-                " OPERATOR(pg_catalog.>=) ?::pg_catalog.pg_lsn, TRUE)",
-                (written,),
+                "SELECT pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint",
             )
-        return bool(replayed)
+        return replayed is None or replayed >= written
 
     def _leave_alone(self, database: Database, error: StoreError) -> None:
         logger.warning("replica_left_alone", where=database.where, why=str(error))

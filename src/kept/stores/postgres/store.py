@@ -13,11 +13,13 @@ from kept.stores.operations import Finding
 from kept.stores.postgres.books import PostgresBooks
 from kept.stores.postgres.connection import Database, Options
 from kept.stores.postgres.doctor import examine, rebuild
+from kept.stores.postgres.faults import translated
 from kept.stores.postgres.graphs import Growth, stands
 from kept.stores.postgres.holds import AdvisoryHolds
 from kept.stores.postgres.intake import PostgresIntake
 from kept.stores.postgres.migrations import migrate, vector_schema
 from kept.stores.postgres.nearest import Nearest, Vectors
+from kept.stores.postgres.pooler import refuse_shared
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.reembedding import PostgresReembedding, sweep
 from kept.stores.postgres.replicas import Replicas
@@ -47,9 +49,11 @@ class PostgresStore:
     ) -> None:
         self.database = Database(dsn, options, writable=writable)
         with self.database.connect() as connection:
-            migrate(connection, self.database.where, writable=writable)
-            self._vector = vector_schema(connection)
-            self._warn_of_bypass(connection)
+            refuse_shared(self.database, connection)
+            migrate(connection, self.where, writable=writable)
+            with translated(self.where), connection.settled():
+                self._vector = vector_schema(connection, self.where)
+                self._warn_of_bypass(connection)
         self.replicas = Replicas(self.database, replicas)
         self.growth = Growth(self.database, self._vector, scanned_whole)
 
@@ -233,7 +237,7 @@ class PostgresStore:
         """Say so if row-level security does not hold for the role that we are."""
         (bypassed,) = only(
             connection,
-            "SELECT rolsuper OR rolbypassrls FROM pg_catalog.pg_roles"
+            "SELECT rolsuper OR rolbypassrls FROM pg_roles"
             " WHERE rolname = CURRENT_USER",
         )
         if bypassed:

@@ -1,0 +1,37 @@
+"""Poolers between us and the server: sessions that are handed round are refused."""
+
+from kept.errors import StoreError
+from kept.stores.postgres.connection import Database
+from kept.stores.postgres.faults import translated
+from kept.stores.postgres.portable import Connection
+
+
+def refuse_shared(database: Database, connection: Connection) -> None:
+    """Refuse a pooler that gives a session to others between two transactions.
+
+    Locks of a session would be nobody's there, and prepared statements would be
+    met by those who never made them. Whoever connects straight to the server was
+    told the number of its own session, so only a pooler costs another connection.
+    """
+    with translated(database.where):
+        own = _session(connection)
+        if own == connection.raw.info.backend_pid:
+            return
+        with database.connect() as other:
+            shared = _session(other) == own
+    if shared:
+        msg = (
+            f"PostgreSQL at {database.where} is behind a pooler that shares sessions, "
+            "as PgBouncer does with pool_mode=transaction; use pool_mode=session for "
+            "this database, or connect to the server itself: KEPT_STORE_CONNECTIONS "
+            "limits how many connections each process has"
+        )
+        raise StoreError(msg)
+
+
+def _session(connection: Connection) -> int:
+    """Return the number of the session that answers now, preparing nothing."""
+    row = connection.raw.execute(
+        "SELECT pg_catalog.pg_backend_pid()", prepare=False
+    ).fetchone()
+    return int(row[0]) if row else 0
