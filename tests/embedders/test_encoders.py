@@ -28,7 +28,7 @@ def batches(one_by_one: OneByOne) -> Batches:
     """Load the graph for GPUs, on a processor."""
     weights = load_file(models.model_folder() / models.WEIGHTS)
     session = onnxruntime.InferenceSession(build_batched(weights), providers=[CPU])
-    return Batches(one_by_one.tokenizer, session)
+    return Batches(session, one_by_one)
 
 
 @pytest.mark.model
@@ -42,6 +42,16 @@ def test_texts_in_batches_get_the_vectors_that_they_get_alone(
 
     assert together.dtype == np.float32
     assert np.abs(together - alone).max() < 1e-5
+
+
+@pytest.mark.model
+def test_a_question_is_embedded_on_the_processor(
+    one_by_one: OneByOne, batches: Batches
+) -> None:
+    """A few texts get the very bytes that they get where there is no GPU."""
+    alone = one_by_one.rows(TEXTS[:1], threads=1)
+
+    assert batches.rows(TEXTS[:1], threads=1).tobytes() == alone.tobytes()
 
 
 @pytest.mark.model

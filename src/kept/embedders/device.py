@@ -26,10 +26,11 @@ def providers_for(device: Device, offered: Sequence[str]) -> list[str]:
     return [CPU]
 
 
-def check_running(chosen: Sequence[str], running: Sequence[str]) -> None:
-    """Say so in the log when a GPU was chosen and the model does not run on it."""
-    if CUDA in chosen and CUDA not in running:
+def runs_on_gpu(running: Sequence[str]) -> bool:
+    """Whether a model that was put on a GPU runs there; the log says so if not."""
+    if CUDA not in running:
         told("its libraries did not load; the runtime needs CUDA and cuDNN")
+    return CUDA in running
 
 
 def told(why: str) -> None:

@@ -1,8 +1,9 @@
 """Encoders: the loaded MiniLM model, on a processor or on a GPU."""
 
-from collections import defaultdict
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,11 +11,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from kept import models
-from kept.embedders.device import CUDA, Device, check_running, providers_for
+from kept.embedders.device import CPU, CUDA, Device, providers_for, runs_on_gpu
 from kept.ports import Vectors
 
 MAX_TOKENS = 256
 TOKENS_PER_BATCH = 16_384
+FEW = 8
 
 # TensorFloat32 would round the products of whole numbers, which float32 holds.
 CUDA_OPTIONS = {"use_tf32": "0"}
@@ -43,29 +45,47 @@ class OneByOne:
             return np.stack(list(pool.map(self._row, texts)))
 
     def _row(self, text: str) -> Vectors:
-        row: Vectors = _run(self.session, [_ids(self.tokenizer, text)])[0]
+        [readable] = _readable([text])
+        ids = np.array([self.tokenizer.encode(readable).ids], dtype=np.int64)
+        [[vector]] = self.session.run(["embedding"], {"input_ids": ids})
+        row: Vectors = vector
         return row
 
 
 @dataclass(frozen=True)
 class Batches:
-    """The model on a GPU: many texts of one length at a time, so none is padded."""
+    """The model on a GPU: many texts at a time, the longest first.
 
-    tokenizer: Any
+    A few texts, such as a question, go to the processor, which is done sooner.
+    """
+
     session: Any
+    processor: OneByOne
 
     def rows(self, texts: Sequence[str], threads: int) -> Vectors:
-        """Return one vector per text."""
-        ids = [_ids(self.tokenizer, text) for text in texts]
-        places: dict[int, list[int]] = defaultdict(list)
-        for place, tokens in enumerate(ids):
-            places[len(tokens)].append(place)
-        rows = np.empty((len(texts), models.MINILM_DIMENSION), dtype=np.float32)
-        for length, alike in places.items():
-            size = max(1, TOKENS_PER_BATCH // length)
-            for start in range(0, len(alike), size):
-                batch = alike[start : start + size]
-                rows[batch] = _run(self.session, [ids[place] for place in batch])
+        """Return one vector per text; its neighbours may turn it a little."""
+        if len(texts) < FEW:
+            return self.processor.rows(texts, threads)
+        ids = [
+            made.ids for made in self.processor.tokenizer.encode_batch(_readable(texts))
+        ]
+        order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
+        rows = np.empty((len(ids), models.MINILM_DIMENSION), dtype=np.float32)
+        start = 0
+        while start < len(order):
+            size = max(1, TOKENS_PER_BATCH // len(ids[order[start]]))
+            batch = order[start : start + size]
+            rows[batch] = self._batch([ids[place] for place in batch])
+            start += size
+        return rows
+
+    def _batch(self, ids: list[list[int]]) -> Vectors:
+        shape = len(ids), max(map(len, ids))
+        tokens, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, np.float32)
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)] = one
+            mask[row, : len(one)] = 1
+        rows: Vectors = self.session.run(None, {"input_ids": tokens, "mask": mask})[0]
         return rows
 
 
@@ -79,14 +99,17 @@ def load(folder: Path, device: Device) -> Encoder:
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     providers = providers_for(device, onnxruntime.get_available_providers())
-    if CUDA in providers:
-        session = _session(
-            _batched_graph(folder), [(CUDA, CUDA_OPTIONS), *providers[1:]]
-        )
-        check_running(providers, session.get_providers())
-        if CUDA in session.get_providers():
-            return Batches(tokenizer, session)
-    return OneByOne(tokenizer, _session(str(folder / models.ENCODER), providers[-1:]))
+    processor = OneByOne(tokenizer, _session(str(folder / models.ENCODER), [CPU]))
+    if CUDA not in providers:
+        return processor
+    # What pip installed of CUDA is not where the system looks; what cannot be loaded
+    # is printed, and standard output belongs to the commands.
+    with redirect_stdout(sys.stderr):
+        onnxruntime.preload_dlls()
+    session = _session(_batched_graph(folder), [(CUDA, CUDA_OPTIONS), CPU])
+    if not runs_on_gpu(session.get_providers()):
+        return processor
+    return Batches(session, processor)
 
 
 def _batched_graph(folder: Path) -> bytes:
@@ -111,14 +134,5 @@ def _session(graph: str | bytes, providers: list[Any]) -> Any:  # noqa: ANN401 -
     return onnxruntime.InferenceSession(graph, options, providers=providers)
 
 
-def _ids(tokenizer: Any, text: str) -> list[int]:  # noqa: ANN401 -- untyped
-    readable = text.encode("utf-8", "replace").decode("utf-8")
-    ids: list[int] = tokenizer.encode(readable).ids
-    return ids
-
-
-def _run(session: Any, ids: list[list[int]]) -> Vectors:  # noqa: ANN401 -- untyped
-    tokens = np.array(ids, dtype=np.int64)
-    [vectors] = session.run(["embedding"], {"input_ids": tokens})
-    rows: Vectors = vectors
-    return rows
+def _readable(texts: Sequence[str]) -> list[str]:
+    return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]

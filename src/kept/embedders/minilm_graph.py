@@ -5,9 +5,9 @@ text is padded, the graph needs no attention mask, and as no text is a pair, the
 embedding of token type 0 is part of every position.
 
 There are two graphs of the same arithmetic: one text at a time in int8 for
-processors, and many texts of one length at a time for GPUs, which have no int8
-kernels for it. There the same whole numbers are multiplied as float32, which holds
-them exactly.
+processors, and many texts at a time for GPUs, which have no int8 kernels for it.
+There the same whole numbers are multiplied as float32, which holds them exactly, and
+a mask keeps what short texts are padded with out of every sum.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, helper, numpy_helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 HIDDEN = 384
 HEADS = 12
@@ -39,7 +39,7 @@ def build(weights: Weights) -> bytes:
 
 
 def build_batched(weights: Weights) -> bytes:
-    """Return the encoder of many texts of one length, for a GPU."""
+    """Return the encoder of many texts, padded and with a mask, for a GPU."""
     return _built(_BatchedGraph(weights, batch="texts"))
 
 
@@ -47,8 +47,7 @@ def _built(graph: "_Graph") -> bytes:
     hidden = _embedded(graph)
     for layer in range(LAYERS):
         hidden = _layer(graph, hidden, f"encoder.layer.{layer}.")
-    mean = graph.op("ReduceMean", hidden, graph.ints("tokens_axis", 1), keepdims=0)
-    graph.op("LpNormalization", mean, out="embedding", axis=-1, p=2)
+    graph.op("LpNormalization", graph.mean(hidden), out="embedding", axis=-1, p=2)
     return graph.serialised()
 
 
@@ -90,7 +89,7 @@ def _attention(graph: "_Graph", hidden: str, prefix: str) -> str:
 
     query, value = heads("query", [0, 2, 1, 3]), heads("value", [0, 2, 1, 3])
     key = heads("key", [0, 2, 3, 1])
-    fit = graph.op("Mul", graph.op("MatMul", query, key), scale)
+    fit = graph.attended(graph.op("Mul", graph.op("MatMul", query, key), scale))
     mixed = graph.op("MatMul", graph.op("Softmax", fit, axis=-1), value)
     side_by_side = graph.op("Transpose", mixed, perm=[0, 2, 1, 3])
     return graph.op("Reshape", side_by_side, graph.ints("join_heads", 0, 0, HIDDEN))
@@ -104,7 +103,7 @@ class _Graph:
     batch: int | str = 1
     nodes: list[NodeProto] = field(default_factory=list)
     constants: dict[str, TensorProto] = field(default_factory=dict)
-    quantised: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def weight(self, name: str) -> NDArray[np.float32]:
         return self.weights[name]
@@ -144,6 +143,14 @@ class _Graph:
             epsilon=EPSILON,
         )
 
+    def mean(self, hidden: str) -> str:
+        """Average the tokens of a text."""
+        return self.op("ReduceMean", hidden, self.ints("tokens_axis", 1), keepdims=0)
+
+    def attended(self, fit: str) -> str:
+        """Return how much each token attends to each: to all of them."""
+        return fit
+
     def linear(self, name: str, weights: str) -> str:
         """Multiply in int8: activations quantised at run time, weights per column."""
         matrix = self.weight(f"{weights}.weight").T
@@ -159,11 +166,11 @@ class _Graph:
         self, name: str, matrix: str, whole: NDArray[np.int8]
     ) -> tuple[str, str]:
         """Multiply quantised activations by *whole*: the product and its scale."""
-        if name not in self.quantised:
+        if name not in self.shared:
             names = (f"{name}.int8", f"{name}.scale", f"{name}.zero")
             self.ops("DynamicQuantizeLinear", (name,), names, {})
-            self.quantised[name] = names
-        activations, scale, zero = self.quantised[name]
+            self.shared[name] = names
+        activations, scale, zero = self.shared[name]
         values = self.constant(matrix, whole)
         return self.op("MatMulInteger", activations, values, zero), scale
 
@@ -171,15 +178,17 @@ class _Graph:
         """Return a product as float32."""
         return self.op("Cast", product, to=TensorProto.FLOAT)
 
+    def inputs(self) -> list[ValueInfoProto]:
+        """Return what goes in."""
+        shape = [self.batch, "n"]
+        return [helper.make_tensor_value_info("input_ids", TensorProto.INT64, shape)]
+
     def serialised(self) -> bytes:
-        ids = helper.make_tensor_value_info(
-            "input_ids", TensorProto.INT64, [self.batch, "n"]
-        )
         vector = helper.make_tensor_value_info(
             "embedding", TensorProto.FLOAT, [self.batch, HIDDEN]
         )
         graph = helper.make_graph(
-            self.nodes, "minilm", [ids], [vector], list(self.constants.values())
+            self.nodes, "minilm", self.inputs(), [vector], list(self.constants.values())
         )
         model = helper.make_model(
             graph,
@@ -193,14 +202,43 @@ class _Graph:
 
 
 class _BatchedGraph(_Graph):
-    """A graph whose every text is quantised by itself, in float32."""
+    """A graph whose every text is quantised by itself, in float32.
+
+    *mask* is 1 for the tokens of a text and 0 for what it is padded with.
+    """
+
+    def inputs(self) -> list[ValueInfoProto]:
+        mask = helper.make_tensor_value_info(
+            "mask", TensorProto.FLOAT, [self.batch, "n"]
+        )
+        return [*super().inputs(), mask]
+
+    def mean(self, hidden: str) -> str:
+        tokens = self.ints("tokens_axis", 1)
+        total = self.op("ReduceSum", self._masked(hidden), tokens, keepdims=0)
+        return self.op("Div", total, self.op("ReduceSum", "mask", tokens))
+
+    def attended(self, fit: str) -> str:
+        if "unseen" not in self.shared:
+            one = self.constant("one", np.float32(1))
+            never = self.constant("never", np.float32(1e9))
+            unseen = self.op("Mul", self.op("Sub", "mask", one), never)
+            axes = self.ints("head_axes", 1, 2)
+            self.shared["unseen"] = (self.op("Unsqueeze", unseen, axes),)
+        return self.op("Add", fit, *self.shared["unseen"])
+
+    def _masked(self, name: str) -> str:
+        if "mask" not in self.shared:
+            column = self.op("Unsqueeze", "mask", self.ints("last_axis", -1))
+            self.shared["mask"] = (column,)
+        return self.op("Mul", name, *self.shared["mask"])
 
     def product(
         self, name: str, matrix: str, whole: NDArray[np.int8]
     ) -> tuple[str, str]:
-        if name not in self.quantised:
-            self.quantised[name] = self._quantise(name)
-        activations, scale = self.quantised[name]
+        if name not in self.shared:
+            self.shared[name] = self._quantise(name)
+        activations, scale = self.shared[name]
         values = self.constant(matrix, whole.astype(np.float32))
         return self.op("MatMul", activations, values), scale
 
@@ -208,7 +246,11 @@ class _BatchedGraph(_Graph):
         return product
 
     def _quantise(self, name: str) -> tuple[str, str]:
-        """Round to 256 steps from the least to the greatest value of each text."""
+        """Round to 256 steps from the least to the greatest value of each text.
+
+        The steps reach over zero in any case, which is what the mask leaves.
+        """
+        name = self._masked(name)
         of_a_text = self.ints("axes_of_a_text", 1, 2)
         nothing = self.constant("nothing", np.float32(0))
         steps = self.constant("steps", np.float32(255))
