@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -327,3 +328,35 @@ def test_relevance_does_not_change_with_k_or_depth(
     assert signals(k=1) == expected
     monkeypatch.setenv("KEPT_DEPTH", "2")
     assert signals(k=1) == expected
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"KEPT_GUARDRAILS_ENABLE": "false"},
+        {"KEPT_FUSION": "reciprocal_rank"},
+        {"KEPT_PRESET": "tenant_kb", "RETRIEVAL_DEPTH": "4"},
+    ],
+)
+def test_a_larger_k_only_adds(
+    make_base: Make, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str]
+) -> None:
+    """Whoever wants more gets the same and more, in the same order, at any depth."""
+    for name, value in (
+        {"KEPT_DEPTH": "4", "KEPT_REFUSE_BELOW": "0"} | changed
+    ).items():
+        monkeypatch.setenv(name, value)
+    chosen, words = Random(5), " ".join(FACTS[:5]).split()  # noqa: S311 -- no secret
+    base = make_base(near_duplicate_threshold=1.0)
+    texts = [" ".join(chosen.choices(words, k=9)) for _ in range(40)]
+    base.add("\n\n".join(texts[:20]))
+    filled(base, texts[20:])
+
+    for question in texts[:5]:
+        before: list[str] = []
+        for k in (1, 3, 4, 5, 9, 20):
+            found = base.search(question, k=k).selection.candidates
+            ids = [c.id for c in found]
+            assert [i for i in ids if i in before] == before
+            before = ids

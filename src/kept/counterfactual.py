@@ -243,4 +243,4 @@ class Counterfactual:
 
 def _deciding(plan: Plan) -> tuple[object, ...]:
     """Return what of a plan decides who is selected."""
-    return (plan.pipeline, plan.depth, plan.legs, plan.gate)
+    return (plan.pipeline, plan.waves, plan.legs, plan.gate)

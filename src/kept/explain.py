@@ -163,7 +163,9 @@ class _Inquiry:
             signals=chunk.signals,
             ranks=tuple(
                 Rank(
-                    leg=leg, place=place, depth=plan.depth if leg in plan.legs else None
+                    leg=leg,
+                    place=place,
+                    depth=plan.waves[-1] if leg in plan.legs else None,
                 )
                 for leg, place in ranks.items()
             ),

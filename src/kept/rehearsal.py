@@ -1,7 +1,7 @@
 """Rehearsals: one question at one state of the knowledge, run under other settings."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -14,18 +14,10 @@ from kept.gate import turned_away
 from kept.model import Candidate, Query
 from kept.ports import Embedder, Judge, Leg, Opinion, Reranker, Shelf
 from kept.presets.plan import Parts, Plan
-from kept.retrieve import Request, selected
+from kept.retrieve import Cut, Request, gathered, selected
 from kept.signals import QueryTerms
 
 Keys = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """The first places of a leg that was searched deeper."""
-
-    keys: Keys
-    scores: NDArray[np.float64]
 
 
 class Rehearsal:
@@ -47,7 +39,9 @@ class Rehearsal:
         self._embedder = embedder
         self._calibration = calibration
         self._legs: dict[str, tuple[int, Leg]] = {}
-        self._pools: dict[tuple[int, tuple[str, ...]], tuple[Candidate, ...]] = {}
+        self._pools: dict[
+            tuple[tuple[int, ...], tuple[str, ...]], tuple[Candidate, ...]
+        ] = {}
 
     @cached_property
     def terms(self) -> QueryTerms:
@@ -78,16 +72,15 @@ class Rehearsal:
         if known is None or known[0] < depth:
             known = (depth, self._searched(name, depth))
             self._legs[name] = known
-        return Cut(known[1].keys[:depth], known[1].scores[:depth])
+        return Cut.of(known[1], 0, depth)
 
     def candidates(self, plan: Plan) -> tuple[Candidate, ...]:
         """Return what *plan* recalls, with all that is measured of it."""
-        key = (plan.depth, tuple(sorted(plan.legs)))
+        key = (plan.waves, tuple(sorted(plan.legs)))
         if key not in self._pools:
-            legs: dict[str, Leg] = {n: self.leg(n, plan.depth) for n in plan.legs}
-            found = self.shelf.candidates(
-                self.vector, self.terms, legs, sorted(self.request.pinned)
-            )
+            legs: dict[str, Leg] = {n: self.leg(n, plan.waves[-1]) for n in plan.legs}
+            pinned = sorted(self.request.pinned)
+            found = gathered(self.shelf, self.vector, self.terms, legs, plan, pinned)
             self._pools[key] = self._calibration(found)
         return self._pools[key]
 

@@ -1,9 +1,10 @@
 """The query path: gate, embed, recall, stages, selection."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from kept.model import Candidate, Query, Scalar
 from kept.ports import Embedder, Leg, Shelf, Store
 from kept.presets.plan import Plan
 from kept.signals import QueryTerms
+from kept.stages.rescore import rescored
 
 LONGEST_QUESTION = 20_000
 HEAD_START_SECONDS = 0.006
@@ -125,7 +127,8 @@ class Retriever:
         clock.lap("gate")
         vector, legs = self._recalled(shelf, request, terms, clock)
         clock.lap("recall")
-        candidates = shelf.candidates(vector, terms, legs, sorted(request.pinned))
+        pinned = sorted(request.pinned)
+        candidates = gathered(shelf, vector, terms, legs, self.plan, pinned)
         candidates = self.calibration(candidates)
         clock.lap("measure")
         chosen = selected(self.plan, request, candidates)
@@ -141,7 +144,7 @@ class Retriever:
         A keyword leg that will soon be done is waited for: two threads that both
         want the interpreter for a moment hold each other up for longer than that.
         """
-        depth, legs = self.plan.depth, self.plan.legs
+        depth, legs = self.plan.waves[-1], self.plan.legs
         allowed = shelf.allowed(request.filters)
         tasks: dict[str, Future[Leg]] = {}
         if "keyword" in legs:
@@ -159,6 +162,58 @@ class Retriever:
         finally:
             wait(tasks.values())
         return vector, found | {name: task.result() for name, task in tasks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Some places of a leg, best first."""
+
+    keys: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, leg: Leg, start: int, end: int) -> "Cut":
+        """Return the places from *start* to *end* of a leg."""
+        return cls(leg.keys[start:end], leg.scores[start:end])
+
+
+def gathered(  # noqa: PLR0913 -- a query has as many sides
+    shelf: Shelf,
+    vector: NDArray[np.float32],
+    terms: QueryTerms,
+    legs: Mapping[str, Leg],
+    plan: Plan,
+    pinned: Sequence[str],
+) -> tuple[Candidate, ...]:
+    """Return what the *legs* brought, with all that is measured of it.
+
+    Where recall went in several waves, the signal ``wave`` says which brought a
+    candidate first, 0 being the first of all. It counts as found by the legs that
+    brought it then, so that later waves change nothing in the earlier ones.
+    """
+    waves = plan.waves
+    if len(waves) == 1:
+        return shelf.candidates(vector, terms, legs, pinned)
+    bounds = tuple(enumerate(pairwise((0, *waves))))
+    parts = {
+        f"{name}~{wave}": Cut.of(leg, *places)
+        for name, leg in legs.items()
+        for wave, places in bounds
+    }
+    found = shelf.candidates(vector, terms, parts, pinned)
+    return tuple(_in_its_wave(c, tuple(legs), len(waves)) for c in found)
+
+
+def _in_its_wave(candidate: Candidate, legs: Sequence[str], waves: int) -> Candidate:
+    """Replace the marks of every wave by the wave that came first."""
+    signals = dict(candidate.signals)
+    marks = [
+        {f"in_{name}": signals.pop(f"in_{name}~{wave}") for name in legs}
+        for wave in range(waves)
+    ]
+    first = next((wave for wave, mark in enumerate(marks) if any(mark.values())), 0)
+    signals |= {**marks[first], "wave": float(first)}
+    return rescored(candidate, candidate.score, signals)
 
 
 def selected(

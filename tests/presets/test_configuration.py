@@ -180,10 +180,11 @@ def test_k_comes_from_the_query_the_tenant_or_the_environment(
 
 
 def test_recall_goes_as_deep_as_the_query_wants() -> None:
-    """A k beyond the depth deepens recall."""
+    """A k beyond the depth brings further waves of recall, each twice as deep."""
     settings = preset("default").configure()
 
-    assert preset("default").plan(settings, PARTS, k=120).depth == 120
+    assert preset("default").plan(settings, PARTS, k=50).waves == (50,)
+    assert preset("default").plan(settings, PARTS, k=120).waves == (50, 100, 200)
 
 
 def test_settings_are_frozen() -> None:

@@ -19,6 +19,7 @@ from kept.presets import Plan, preset
 from kept.retrieve import Request, selected
 from kept.signals import chance_of_one
 from kept.stages import Composite, Fuse, ReciprocalRankFusion
+from kept.stages.rescore import first_wave
 
 DEPTH = 100
 ORDERING = (Fuse, ReciprocalRankFusion, Composite)
@@ -34,7 +35,8 @@ class Recall:
     @property
     def confidence(self) -> float | None:
         """The chance that one of the best passages answers, as the refusal sees it."""
-        return chance_of_one(c.signals["relevance"] for c in self.candidates)
+        leading = first_wave(self.candidates)
+        return chance_of_one(c.signals["relevance"] for c in leading)
 
 
 @dataclass(frozen=True)

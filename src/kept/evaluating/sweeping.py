@@ -66,15 +66,15 @@ def _recalled(
     plans: Mapping[str, Asking], question: str
 ) -> dict[str, tuple[Asking, Recall]]:
     """Recall for every plan, those that look alike together."""
-    recalls: dict[tuple[int, tuple[str, ...]], Recall] = {}
+    recalls: dict[tuple[tuple[int, ...], tuple[str, ...]], Recall] = {}
     for asked in plans.values():
         if (look := _look(asked.plan)) not in recalls:
             recalls[look] = asked.recall(question)
     return {key: (asked, recalls[_look(asked.plan)]) for key, asked in plans.items()}
 
 
-def _look(plan: Plan) -> tuple[int, tuple[str, ...]]:
-    return plan.depth, plan.legs
+def _look(plan: Plan) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    return plan.waves, plan.legs
 
 
 def _check_names(preset_name: str, settings: Iterable[Setting]) -> None:

@@ -63,6 +63,10 @@ class Plan:
 
     Recall each of *legs* to *depth*, then run *pipeline*. A selection that comes
     out empty is a refusal: the conservative text and no citations.
+
+    Who wants more than *depth* gets further waves of recall, twice as deep each
+    time. They follow the first and change nothing in it, so that a larger k adds
+    to an answer and does no more.
     """
 
     pipeline: Pipeline
@@ -71,6 +75,14 @@ class Plan:
     legs: tuple[Leg, ...] = ("dense", "keyword")
     gate: GateRules | None = None
     badge: Badge = Badge()
+
+    @property
+    def waves(self) -> tuple[int, ...]:
+        """How deep each wave of recall goes, until *k* places can be filled."""
+        depths = [self.depth]
+        while depths[-1] < self.k:
+            depths.append(2 * depths[-1])
+        return tuple(depths)
 
 
 @dataclass(frozen=True)
@@ -110,11 +122,7 @@ class Preset:
         left_out = settings.without_stages
         if left_out:
             stages = tuple(stage for stage in stages if stage.name not in left_out)
-        return replace(
-            plan,
-            pipeline=Pipeline(stages, settings.on_violation),
-            depth=max(plan.depth, wanted),
-        )
+        return replace(plan, pipeline=Pipeline(stages, settings.on_violation))
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ What fusion computes is relative to the pool and decides order only; floors
 belong on the absolute signals.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from kept.decisions import Outcome
 from kept.errors import SettingsError
 from kept.model import Candidate, Query
 from kept.stages.bounds import demand
-from kept.stages.rescore import column, demand_new, rescored
+from kept.stages.rescore import WAVE_STEP, by_wave, column, demand_new, rescored
 
 PLACES = 9
 
@@ -25,7 +25,8 @@ class Fuse:
     """Score by a weighted sum of both legs, each scaled over its own candidates.
 
     A leg in which all are equal, or only one is, gives 0.5; a candidate that is
-    absent from a leg gets 0 for it.
+    absent from a leg gets 0 for it. Each wave of recall is scaled by itself, and
+    follows the one before it.
     """
 
     name: ClassVar[str] = "fuse"
@@ -43,9 +44,19 @@ class Fuse:
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
         demand_new(self.name, candidates, "fused")
+        first, *later = by_wave(candidates)
+        outcome = self._fused(first, 0)
+        for place, wave in enumerate(later, start=1):
+            more = self._fused(wave, place)
+            outcome = replace(outcome, kept=outcome.kept + more.kept)
+        return outcome
+
+    def _fused(self, candidates: tuple[Candidate, ...], wave: int) -> Outcome:
         dense, dense_max = scaled(candidates, leg="in_dense", signal="cosine")
         keyword, keyword_max = scaled(candidates, leg="in_keyword", signal="bm25")
-        fused = np.round(self.dense * dense + self.keyword * keyword, PLACES)
+        fused = np.round(
+            self.dense * dense + self.keyword * keyword - wave * WAVE_STEP, PLACES
+        )
         fused_pool = []
         for c, score, dense_norm, keyword_norm in zip(
             candidates, fused.tolist(), dense.tolist(), keyword.tolist(), strict=True
@@ -81,7 +92,10 @@ def scaled(
 
 @dataclass(frozen=True)
 class ReciprocalRankFusion:
-    """Score by the sum of 1 / (*constant* + rank) over the legs."""
+    """Score by the sum of 1 / (*constant* + rank) over the legs.
+
+    Ranks are those within a wave of recall; each wave follows the one before it.
+    """
 
     name: ClassVar[str] = "reciprocal_rank_fusion"
 
@@ -93,13 +107,24 @@ class ReciprocalRankFusion:
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Add ``dense_rank``, ``keyword_rank`` (0 if absent) and ``fused``."""
         demand_new(self.name, candidates, "fused")
+        return Outcome(
+            tuple(
+                fused
+                for place, wave in enumerate(by_wave(candidates))
+                for fused in self._fused(wave, place)
+            )
+        )
+
+    def _fused(
+        self, candidates: tuple[Candidate, ...], wave: int
+    ) -> Iterator[Candidate]:
         dense = _ranks(candidates, leg="in_dense", signal="cosine")
         keyword = _ranks(candidates, leg="in_keyword", signal="bm25")
 
         def fused(candidate: Candidate) -> Candidate:
             ranks = (dense.get(candidate.id, 0), keyword.get(candidate.id, 0))
             shares = [1.0 / (self.constant + rank) for rank in ranks if rank]
-            score = round(sum(shares), PLACES)
+            score = round(sum(shares) - wave * WAVE_STEP, PLACES)
             signals = {
                 **candidate.signals,
                 "dense_rank": float(ranks[0]),
@@ -108,7 +133,7 @@ class ReciprocalRankFusion:
             }
             return rescored(candidate, score, signals)
 
-        return Outcome(tuple([fused(c) for c in candidates]))
+        return map(fused, candidates)
 
 
 def _ranks(candidates: Iterable[Candidate], leg: str, signal: str) -> dict[str, int]:

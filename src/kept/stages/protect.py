@@ -6,6 +6,7 @@ from typing import ClassVar
 from kept.decisions import PROTECTED, Decision, Outcome, Reason
 from kept.model import Candidate, Query
 from kept.stages.bounds import demand
+from kept.stages.rescore import first_wave
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class ProtectKeywordHit:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Shield the one strongest hit of the keyword leg."""
-        hits = [c for c in candidates if c.signal("in_keyword")]
+        hits = [c for c in first_wave(candidates) if c.signal("in_keyword")]
         strongest = min(
             hits, key=lambda c: (-c.signal(self.signal), c.id), default=None
         )

@@ -14,7 +14,7 @@ from kept.errors import BackendError
 from kept.model import Candidate, Query, Scalar
 from kept.ports import Reranker
 from kept.stages.bounds import demand
-from kept.stages.rescore import demand_new, rescored
+from kept.stages.rescore import WAVE_STEP, demand_new, first_wave, rescored
 
 STEP_BELOW = 1e-6
 
@@ -42,7 +42,8 @@ class OpportunisticRerank:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Ask the reranker if the band is met."""
-        best = max((c.signal(self.signal) for c in candidates), default=None)
+        leading = first_wave(candidates)
+        best = max((c.signal(self.signal) for c in leading), default=None)
         facts: dict[str, Scalar] = {
             "ran": False,
             "best": best,
@@ -56,7 +57,7 @@ class OpportunisticRerank:
         if best >= self.below:
             return Outcome(candidates, facts={**facts, "why_not": "above the band"})
         demand_new(self.name, candidates, "rerank")
-        window = candidates[: self.window]
+        window = leading[: self.window]
         scores = self._scores(query, window)
         lowest = min(scores)
         return Outcome(
@@ -65,8 +66,8 @@ class OpportunisticRerank:
                 for c, score in zip(window, scores, strict=True)
             )
             + tuple(
-                rescored(c, round(lowest - place * STEP_BELOW, 9), c.signals)
-                for place, c in enumerate(candidates[self.window :], start=1)
+                rescored(c, round(lowest - below(c, place), 9), c.signals)
+                for place, c in enumerate(candidates[len(window) :], start=1)
             ),
             facts={
                 **facts,
@@ -88,6 +89,11 @@ class OpportunisticRerank:
             msg = f"reranker {self.reranker.id!r} returned {bad[0]}, expected 0 to 1"
             raise BackendError(msg)
         return scores
+
+
+def below(candidate: Candidate, place: int) -> float:
+    """Return how far under the reranked one stands that was not reranked."""
+    return place * STEP_BELOW + candidate.signals.get("wave", 0.0) * WAVE_STEP
 
 
 @dataclass(frozen=True)

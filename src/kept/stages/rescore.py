@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from kept.errors import MissingSignalError
 from kept.model import Candidate, Chunk, Document
 
+WAVE_STEP = 3.0
+"""How far the waves of recall lie apart in score: no gap reaches across."""
+
 _set = {name: getattr(Candidate, name).__set__ for name in Candidate.__slots__}
 _chunk, _document, _score = _set["chunk"], _set["document"], _set["score"]
 _signals, _protected = _set["signals"], _set["protected"]
@@ -60,6 +63,24 @@ def demand_new(stage: str, candidates: tuple[Candidate, ...], *names: str) -> No
         if any(name in c.signals for c in candidates):
             msg = f"{stage}: the signal {name!r} is set already; run the stage once"
             raise ValueError(msg)
+
+
+def by_wave(candidates: tuple[Candidate, ...]) -> list[tuple[Candidate, ...]]:
+    """Part candidates by the wave of recall that brought them, the first first.
+
+    All have the signal or none has: one search goes in one wave or in several.
+    """
+    if not candidates or "wave" not in candidates[0].signals:
+        return [candidates]
+    waves: dict[float, list[Candidate]] = {}
+    for candidate in candidates:
+        waves.setdefault(candidate.signal("wave"), []).append(candidate)
+    return [tuple(waves[wave]) for wave in sorted(waves)]
+
+
+def first_wave(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+    """Return those by which a question as a whole is judged, however many it wants."""
+    return by_wave(candidates)[0]
 
 
 def column(candidates: tuple[Candidate, ...], name: str) -> NDArray[np.float64]:

@@ -7,6 +7,7 @@ from kept.decisions import DROPPED, SPARED, Decision, Drop, Outcome, Reason, sif
 from kept.model import Candidate, Query, Scalar
 from kept.signals import PLACES, chance_of_one
 from kept.stages.bounds import demand
+from kept.stages.rescore import first_wave
 
 
 def floored(
@@ -66,7 +67,8 @@ class RelevanceShare:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Hold each candidate's relevance against its share of the best."""
-        best = max((c.signal("relevance") for c in candidates), default=0.0)
+        leading = first_wave(candidates)
+        best = max((c.signal("relevance") for c in leading), default=0.0)
         least = round(self.at_least * best, PLACES)
         outcome = floored(candidates, "relevance", least, Reason.RELEVANCE_SHARE)
         return replace(outcome, facts={"best": best, "share": self.at_least})
@@ -161,7 +163,7 @@ class Answerable:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Hold the chance of the best three against the bar."""
-        relevances = [c.signal("relevance") for c in candidates]
+        relevances = [c.signal("relevance") for c in first_wave(candidates)]
         chance = chance_of_one(relevances)
         facts = {
             "best": max(relevances, default=None),
