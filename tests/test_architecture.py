@@ -15,7 +15,8 @@ LAYERS = (
     {"text", "testing", "model_sources", "fencing", "replies", "sentences", "knobs"},
     {"embedders", "models", "prompts", "stages", "questionnaires", "questionnaire"},
     {"llm", "presets", "evaluation", "support", "citations", "extractive"},
-    {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"},
+    {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"}
+    | {"storing"},
     {"retrieve", "transcripts", "testing_contracts", "testing_store"},
     {"query_log", "recorded", "labelling", "rehearsal"},
     {"stores", "render", "funnel", "reembed", "sources"}

@@ -1,24 +1,24 @@
 """The ingest path: read, digest, chunk, first vector, duplicate?, vectors, store."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from kept.cutting import Cutting, alias_id, drafted, passage
+from kept.cutting import Cutting, drafted, passage
 from kept.duplicates import (
     EDIT_BAND,
     DuplicateRules,
-    Match,
     Opening,
     Verdict,
     near_duplicate,
 )
 from kept.embedders import checked
-from kept.errors import InputError, KeptError, StoreError
+from kept.errors import InputError, KeptError
 from kept.ports import Crew, Embedder, Intake, Vectors
 from kept.receipts import NewDocument, Receipt, Source
+from kept.storing import Decided, Prepared, Storing, created, unchanged
 from kept.text.draft import Draft
 
 FIRST_WINDOW_CHUNKS = 8
@@ -40,16 +40,6 @@ class Handed:
     cut: NewDocument | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
-    """A text cut and analysed, with the document that its source was before."""
-
-    source: Source
-    draft: Draft
-    new: NewDocument
-    before: str | None
-
-
 @dataclass(frozen=True)
 class Ingest:
     """Takes texts in, in order, and yields a receipt for each as it is stored."""
@@ -63,12 +53,12 @@ class Ingest:
 
     def __call__(self, handed: Iterable[Handed]) -> Iterator[Receipt]:
         """Yield one receipt per text, in order; what was yielded is durable."""
-        window: list[_Prepared | Receipt] = []
+        window: list[Prepared | Receipt] = []
         chunks, most = 0, FIRST_WINDOW_CHUNKS
         for item in handed:
             prepared = self._prepared(item)
             if isinstance(prepared, Receipt) and not window:
-                yield self._noted(prepared)
+                yield from self._storing((prepared,))
                 continue
             window.append(prepared)
             chunks += (
@@ -97,18 +87,18 @@ class Ingest:
     ) -> Receipt:
         """Store a text as a document of its own, however near it is to another."""
         new = drafted(draft, self.tenant, source.uri, self.cutting)
-        vectors = self._embedded([passage(new, i) for i in range(len(new.chunks))])
-        receipt = replace(_created(new, source, None), evidence=evidence)
+        vectors = self._all_embedded(new)
+        receipt = replace(created(new, source, None), evidence=evidence)
         if not self.intake.create(new, vectors, self.embedder.id, receipt, source):
             msg = f"a document with this very text is here already: {new.id}"
             raise InputError(msg)
         return receipt
 
-    def _prepared(self, item: Handed) -> "_Prepared | Receipt":
+    def _prepared(self, item: Handed) -> Prepared | Receipt:
         """Read and cut one text, unless its source is unchanged or unreadable."""
         known = self.intake.source(item.source.uri)
         if known and known.live and known.raw_sha256 == item.source.raw_sha256:
-            return _unchanged(item.source, known.document_id, known.alias_id)
+            return unchanged(item.source, known.document_id, known.alias_id)
         try:
             draft = item.read()
             if isinstance(draft, KeptError):
@@ -121,18 +111,12 @@ class Ingest:
         before = known.document_id if known and known.live else None
         if before == new.id and known and known.alias_id is None:
             self.intake.touch(item.source, new.id, None)
-            return _unchanged(item.source, new.id, None)
-        return _Prepared(source=item.source, draft=draft, new=new, before=before)
+            return unchanged(item.source, new.id, None)
+        return Prepared(source=item.source, draft=draft, new=new, before=before)
 
-    def _noted(self, receipt: Receipt) -> Receipt:
-        """Write a failure into the ledger, in its turn."""
-        if receipt.status == "failed":
-            self.intake.note(receipt)
-        return receipt
-
-    def _taken(self, window: list[_Prepared | Receipt]) -> Iterator[Receipt]:
+    def _taken(self, window: list[Prepared | Receipt]) -> Iterator[Receipt]:
         """Decide on every text of a window, embed what is new, store in order."""
-        texts = [item for item in window if isinstance(item, _Prepared)]
+        texts = [item for item in window if isinstance(item, Prepared)]
         fresh = self._without_exact_copies(texts)
         first = self._embedded([passage(item.new, 0) for item in fresh])
         verdicts = self._verdicts(fresh, first)
@@ -150,16 +134,34 @@ class Ingest:
             end = start + len(fresh[i].new.chunks) - 1
             vectors[fresh[i].new.id] = np.vstack([first[i : i + 1], rest[start:end]])
             start = end
-        for item in window:
-            if isinstance(item, Receipt):
-                yield self._noted(item)
-            else:
-                verdict = verdicts.get(item.new.id, Verdict())
-                yield self._stored(item, verdict, vectors.get(item.new.id))
+        yield from self._storing(
+            [
+                item
+                if isinstance(item, Receipt)
+                else Decided(
+                    text=item,
+                    verdict=verdicts.get(item.new.id, Verdict()),
+                    vectors=vectors.get(item.new.id),
+                )
+                for item in window
+            ]
+        )
 
-    def _without_exact_copies(self, items: Sequence[_Prepared]) -> list[_Prepared]:
+    @property
+    def _storing(self) -> Storing:
+        return Storing(
+            intake=self.intake,
+            tenant=self.tenant,
+            embedder_id=self.embedder.id,
+            embed=self._all_embedded,
+        )
+
+    def _all_embedded(self, new: NewDocument) -> Vectors:
+        return self._embedded([passage(new, place) for place in range(len(new.chunks))])
+
+    def _without_exact_copies(self, items: Sequence[Prepared]) -> list[Prepared]:
         """Return the texts that stand neither in the store nor earlier here."""
-        fresh: dict[str, _Prepared] = {}
+        fresh: dict[str, Prepared] = {}
         for item in items:
             new = item.new
             if new.id in fresh or self.intake.exact(new.type, new.sha256):
@@ -170,11 +172,11 @@ class Ingest:
         return list(fresh.values())
 
     def _verdicts(
-        self, items: Sequence[_Prepared], vectors: Vectors
+        self, items: Sequence[Prepared], vectors: Vectors
     ) -> dict[str, Verdict]:
         """Look for near duplicates in the store and among the texts before."""
         verdicts: dict[str, Verdict] = {}
-        pending: list[tuple[Opening, _Prepared]] = []
+        pending: list[tuple[Opening, Prepared]] = []
         for item, vector in zip(items, vectors, strict=True):
             verdict = Verdict()
             if self.rules.on:
@@ -185,7 +187,7 @@ class Ingest:
             verdicts[item.new.id] = verdict
         return verdicts
 
-    def _opening(self, item: _Prepared, vector: Any) -> Opening:  # noqa: ANN401 -- a row
+    def _opening(self, item: Prepared, vector: Any) -> Opening:  # noqa: ANN401 -- a row
         mean = None
         if self.rules.mean_of:
             places = range(1, min(self.rules.mean_of, len(item.new.chunks)))
@@ -200,9 +202,9 @@ class Ingest:
 
     def _compared(
         self,
-        item: _Prepared,
+        item: Prepared,
         opening: Opening,
-        pending: Sequence[tuple[Opening, _Prepared]],
+        pending: Sequence[tuple[Opening, Prepared]],
     ) -> Verdict:
         texts = {other.document_id: before.new.text for other, before in pending}
         lowest = self.rules.cosine - EDIT_BAND
@@ -229,99 +231,3 @@ class Ingest:
         if not passages:
             return np.empty((0, self.embedder.dimension), dtype=np.float32)
         return checked(self.embedder.embed(passages), passages, self.embedder.id)
-
-    def _stored(
-        self, item: _Prepared, verdict: Verdict, vectors: Vectors | None
-    ) -> Receipt:
-        """Write one text: as a document, or as an alias of the one it repeats."""
-        new, match = item.new, verdict.match
-        if exact := self.intake.exact(new.type, new.sha256):
-            return self._repeated(item, *exact)
-        if match is None and vectors is None:
-            match = self.intake.alias_of(new.type, new.sha256)
-        if match is not None:
-            return self._reused(item, match, verdict)
-        if vectors is None:
-            vectors = self._embedded(
-                [passage(new, place) for place in range(len(new.chunks))]
-            )
-        receipt = _created(new, item.source, item.before)
-        if verdict.near_misses:
-            evidence = {"near_misses": list(verdict.near_misses)}
-            receipt = replace(receipt, evidence=evidence)
-        if self.intake.create(
-            new, vectors, self.embedder.id, receipt, item.source, verdict.compared
-        ):
-            return receipt
-        return self._repeated(item, *self._stored_meanwhile(new))
-
-    def _stored_meanwhile(self, new: NewDocument) -> tuple[str, bool]:
-        """Return the document that somebody else stored while we embedded."""
-        exact = self.intake.exact(new.type, new.sha256)
-        if exact is None:
-            msg = (
-                f"document {new.id} could neither be stored nor found; "
-                "'kept doctor' examines the store"
-            )
-            raise StoreError(msg)
-        return exact
-
-    def _repeated(self, item: _Prepared, document_id: str, live: bool) -> Receipt:  # noqa: FBT001
-        """Reuse a document with the very same text, reviving it if it was retired."""
-        if not live:
-            created = _created(item.new, item.source, item.before)
-            receipt = replace(created, evidence={"revived": True})
-            self.intake.revive(document_id, receipt, item.source)
-            return receipt
-        known = self.intake.source(item.source.uri)
-        if known and known.document_id == document_id and known.alias_id is None:
-            self.intake.touch(item.source, document_id, None)
-            return _unchanged(item.source, document_id, None)
-        match = Match(
-            document_id=document_id,
-            rule="exact",
-            similarity=1.0,
-            evidence={"sha256": item.new.sha256},
-        )
-        return self._reused(item, match, Verdict())
-
-    def _reused(self, item: _Prepared, match: Match, verdict: Verdict) -> Receipt:
-        receipt = Receipt(
-            status="reused",
-            source_uri=item.source.uri,
-            document_id=match.document_id,
-            canonical_id=match.document_id,
-            alias_id=alias_id(self.tenant, item.new, item.source.uri),
-            rule=match.rule,
-            similarity=match.similarity,
-            supersedes=item.before if item.before != match.document_id else None,
-            chars=len(item.new.text),
-            evidence=match.evidence,
-        )
-        draft = asdict(replace(item.draft, text=""))
-        self.intake.reuse(
-            match, item.new, draft, receipt, item.source, verdict.compared
-        )
-        return receipt
-
-
-def _created(new: NewDocument, source: Source, before: str | None) -> Receipt:
-    return Receipt(
-        status="superseded" if before else "created",
-        source_uri=source.uri,
-        document_id=new.id,
-        supersedes=before,
-        chunks=len(new.chunks),
-        chars=len(new.text),
-        chars_left_out=new.chars_left_out,
-    )
-
-
-def _unchanged(source: Source, document_id: str, alias: str | None) -> Receipt:
-    return Receipt(
-        status="unchanged",
-        source_uri=source.uri,
-        document_id=document_id,
-        canonical_id=document_id if alias else None,
-        alias_id=alias,
-    )

@@ -64,6 +64,13 @@ class Crew(Protocol):
 class Intake(Protocol):
     """The writing side of one tenant's store; each call is one transaction."""
 
+    def together(self) -> "AbstractContextManager[Intake]":
+        """Yield an intake whose changes are one transaction: all happen, or none.
+
+        It sees its own changes, and nobody else does before the end.
+        """
+        ...
+
     def source(self, uri: str) -> KnownSource | None:
         """Return what is remembered of a source."""
         ...

@@ -14,7 +14,7 @@ import pytest
 from kept.cutting import Cutting, drafted
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
-from kept.errors import EmbedderMismatchError
+from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
 from kept.ports import Shelf, Store
@@ -192,6 +192,31 @@ class StoreContract(ABC):
         assert statuses == ["created", *["reused"] * 7]
         with store.shelf("default") as shelf:
             assert shelf.chunks == 2  # noqa: PLR2004 -- the first and this one
+
+    def test_what_is_written_together_is_there_or_not_at_all(self) -> None:
+        """It is seen by those inside, and a failure at the end takes it all back."""
+        store, embedder = self.store("a"), HashEmbedder()
+        store.claim(embedder.id, embedder.dimension)
+        outside = store.intake("default")
+
+        def write(text: str, *, fail: bool) -> None:
+            new = drafted(Draft(text=text), "default", text, Cutting())
+            receipt = Receipt(status="created", source_uri=text, document_id=new.id)
+            source = Source(uri=text, raw_sha256="")
+            with outside.together() as inside:
+                vectors = embedder.embed([text])
+                assert inside.create(new, vectors, embedder.id, receipt, source)
+                assert inside.exact(new.type, new.sha256) == (new.id, True)
+                assert outside.exact(new.type, new.sha256) is None
+                if fail:
+                    raise InputError(text)
+
+        with pytest.raises(InputError):
+            write(PAGES[0], fail=True)
+        write(PAGES[1], fail=False)
+
+        with store.shelf("default") as shelf:
+            assert [c.chunk.text for c in _candidates(shelf)] == [PAGES[1]]
 
     def test_a_source_is_remembered(self) -> None:
         """The digest of its bytes and its document are those of the last time."""

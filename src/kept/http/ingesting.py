@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any
 
 from kept.errors import InputError, KeptError, UnreadableSourceError
@@ -58,7 +58,7 @@ class Runner:
         self._work.set()
 
     def stop(self) -> None:
-        """Stop behind the source that is being stored."""
+        """Stop behind the sources that are being stored."""
         self._stopping.set()
         self._work.set()
         self._ring()
@@ -142,17 +142,18 @@ class Runner:
             return True
         base = self.base_of(job.tenant)
         handed = islice(handed_in(job, self.spool, base.settings), job.done, None)
-        for receipt in base.ingest(handed):
+        enough = threading.Event()
+        # What is stored together is told to its end, and no more is handed in.
+        for receipt in base.ingest(takewhile(lambda _: not enough.is_set(), handed)):
             job = self.jobs.progress(job, [receipt_json(receipt)])
             self.done(receipt.status)
             self._ring()
-            if job.cancel:
-                self.jobs.end(job, "cancelled")
-                return True
-            if self._stopping.is_set():
-                self.jobs.put_back(job)
-                return False
-        self.jobs.end(job, "done")
+            if job.cancel or self._stopping.is_set():
+                enough.set()
+        if enough.is_set() and not job.cancel:
+            self.jobs.put_back(job)
+            return False
+        self.jobs.end(job, "cancelled" if job.cancel else "done")
         return True
 
 

@@ -1,6 +1,7 @@
 """Books: what the writing side asks of a kind of database."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
@@ -22,6 +23,10 @@ class Books(Protocol):
 
     def tenant_no(self, connection: Own, name: str) -> int:
         """Return the tenant's number, giving it one at first sight."""
+        ...
+
+    def together(self, connection: Own) -> "AbstractContextManager[Books]":
+        """Yield books for many documents; what they add up to is written at the end."""
         ...
 
     def create(

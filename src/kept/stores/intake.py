@@ -1,6 +1,7 @@
 """The intake: everything that changes what the store holds."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from kept.receipts import Alias, KnownSource, NewDocument, Receipt, Similarity, 
 from kept.stores import reading, writing
 from kept.stores.books import Books, repeatable
 from kept.stores.index_ports import Indexes
+from kept.stores.joined import Joined
 from kept.stores.meta import require_embedder
 from kept.stores.sql import Connection, Database, each, every, first, only
 
@@ -32,12 +34,20 @@ class Intake:
         database: Database,
         indexes_of: IndexesOf,
         tenant: str,
-        books: Books = writing,
+        books: Books,
     ) -> None:
         self.database = database
         self.tenant = tenant
         self._indexes_of = indexes_of
         self._books = books
+
+    @contextmanager
+    def together(self) -> "Iterator[Intake]":
+        """Yield an intake whose changes are one transaction: all happen, or none."""
+        with self.database.writing(self.tenant) as connection:
+            joined = Joined(connection, writable=self.database.writable)
+            with self._books.together(connection) as books:
+                yield Intake(joined, self._indexes_of, self.tenant, books)
 
     def source(self, uri: str) -> KnownSource | None:
         """Return what is remembered of a source."""

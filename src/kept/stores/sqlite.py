@@ -24,6 +24,7 @@ from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
 from kept.stores.spool import FolderSpool
 from kept.stores.sql import Connection, first
+from kept.stores.sqlite_books import SqliteBooks
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
@@ -56,7 +57,7 @@ class SqliteStore:
     @property
     def books(self) -> Books:
         """How documents are kept in SQLite."""
-        return writing
+        return SqliteBooks()
 
     @property
     def where(self) -> str:
@@ -136,7 +137,7 @@ class SqliteStore:
 
     def intake(self, tenant: str) -> Intake:
         """Return the writing side for one tenant."""
-        return Intake(self.database, self.indexes, tenant)
+        return Intake(self.database, self.indexes, tenant, self.books)
 
     def indexes(self, connection: Connection, tenant: int) -> Indexes:
         """Return a tenant's indexes, closing those that were idle longest."""

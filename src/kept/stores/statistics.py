@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 
 from kept.stores.sql import Connection, Row, every, only
+from kept.stores.sums import as_state
 from kept.stores.terms import unpacked_keys
-from kept.stores.writing import as_state, digest
+from kept.stores.writing import digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,10 @@ _MASK = (1 << 64) - 1
 def packed(terms: Iterable[str]) -> bytes:
     """Return the terms as sorted keys with their counts."""
     counts = Counter(map(term_key, terms))
-    items = np.array(
-        [(key, min(count, _MOST)) for key, count in sorted(counts.items())],
-        dtype=_ITEM,
-    )
+    keys = sorted(counts)
+    items = np.empty(len(keys), dtype=_ITEM)
+    items["key"] = keys
+    items["count"] = np.minimum([counts[key] for key in keys], _MOST)
     return items.tobytes()
 
 

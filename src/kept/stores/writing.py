@@ -2,9 +2,9 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from operator import itemgetter
 
 import apsw
 import numpy as np
@@ -14,20 +14,39 @@ from kept.ports import Vectors
 from kept.receipts import NewChunk, NewDocument, Receipt, Similarity, Source
 from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.sql import Connection, every, first, marks, only
-from kept.stores.terms import packed, unpacked_keys
+from kept.stores.sums import Sums, as_state
+from kept.stores.terms import packed
 
 ORD_BITS = 20
 NUMBER_BITS = 63 - ORD_BITS
-_STATE_BYTES = 32
+_NO_TAGS = "[]"
+_DOCUMENT_COLUMNS_SHOWN = (
+    *("id", "type", "title", "source_uri", "sha256", "authority", "confidence"),
+    *("time_horizon", "metadata", "chunk_count"),
+)
+_CHUNK_COLUMNS_SHOWN = (
+    *("ord", "text", "tags", "role", "excerpt", "labels", "metadata", "language"),
+)
 _DOCUMENT_SHOWN = (
-    "SELECT id, type, title, source_uri, sha256, authority, confidence,"
-    " time_horizon, metadata, chunk_count FROM documents WHERE no = ?"
+    f"SELECT {', '.join(_DOCUMENT_COLUMNS_SHOWN)} FROM documents WHERE no = ?"  # noqa: S608 -- ours
 )
 _CHUNKS_SHOWN = (
-    "SELECT ord, text, tags, role, excerpt, labels, metadata, language"
+    f"SELECT {', '.join(_CHUNK_COLUMNS_SHOWN)}"  # noqa: S608 -- ours
     " FROM chunks WHERE document_no = ? ORDER BY ord"
 )
-_MODULUS = 1 << (8 * _STATE_BYTES)
+_SHOWN_OF_DOCUMENT = itemgetter(*_DOCUMENT_COLUMNS_SHOWN)
+_SHOWN_OF_CHUNK = itemgetter(*map(CHUNK_COLUMNS.index, _CHUNK_COLUMNS_SHOWN))
+_COUNTED = itemgetter(*map(CHUNK_COLUMNS.index, ("terms", "length", "language")))
+_TAGS = CHUNK_COLUMNS.index("tags")
+_INSERT_DOCUMENT = (
+    f"INSERT INTO documents (no, tenant_no, {', '.join(DOCUMENT_COLUMNS)},"  # noqa: S608 -- ours
+    f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, 1,"
+    " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes))"
+)
+_INSERT_CHUNK = (
+    f"INSERT INTO chunks (no, document_no, {', '.join(CHUNK_COLUMNS)})"  # noqa: S608 -- ours
+    f" VALUES (?, ?, {marks(len(CHUNK_COLUMNS))})"
+)
 
 
 class Taken(Exception):  # noqa: N818 -- an answer, not a failure
@@ -41,11 +60,14 @@ def now() -> str:
 
 def as_json(value: object) -> str:
     """Return *value* as compact JSON with sorted keys."""
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=_plain)
+    return _encoded(value)
 
 
 def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+_encoded = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=_plain).encode
 
 
 def tenant_no(connection: apsw.Connection, name: str) -> int:
@@ -54,7 +76,7 @@ def tenant_no(connection: apsw.Connection, name: str) -> int:
     if found is not None:
         return int(found[0])
     connection.execute(
-        "INSERT INTO tenants (name, state) VALUES (?, ?)", (name, bytes(_STATE_BYTES))
+        "INSERT INTO tenants (name, state) VALUES (?, ?)", (name, as_state(0))
     )
     return connection.last_insert_rowid()
 
@@ -70,13 +92,6 @@ def find(connection: Connection, tenant: int, document_id: str) -> int:
         advice = "'kept documents' lists those that are"
         raise NotFoundError("document", document_id, advice)
     return int(row[0])
-
-
-def create(
-    connection: apsw.Connection, tenant: int, new: NewDocument, vectors: Vectors
-) -> int:
-    """Store a document with its chunks and vectors, and make it searchable."""
-    return file(connection, tenant, filed_of(new), vectors)
 
 
 def filed_of(new: NewDocument) -> Filed:
@@ -101,32 +116,36 @@ def _chunk_row(place: int, chunk: NewChunk) -> tuple[object, ...]:
 
 
 def file(
-    connection: apsw.Connection, tenant: int, filed: Filed, vectors: Vectors
+    connection: apsw.Connection,
+    tenant: int,
+    filed: Filed,
+    vectors: Vectors,
+    sums: Sums,
 ) -> int:
-    """Store a document's rows with its vectors, and make it searchable."""
+    """Store a document's rows with its vectors, searchable once *sums* are written."""
     no = _free_number(connection, filed.id)
     try:
-        connection.execute(
-            f"INSERT INTO documents (no, tenant_no, {', '.join(DOCUMENT_COLUMNS)},"  # noqa: S608 -- ours
-            f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, 0,"
-            " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes))",
-            (no, tenant, *filed.document),
-        )
+        connection.execute(_INSERT_DOCUMENT, (no, tenant, *filed.document))
     except apsw.ConstraintError as error:
         raise Taken(filed.id) from error
+    numbers = [chunk_no(no, place) for place in range(len(filed.chunks))]
     connection.executemany(
-        f"INSERT INTO chunks (no, document_no, {', '.join(CHUNK_COLUMNS)})"  # noqa: S608 -- ours
-        f" VALUES (?, ?, {marks(len(CHUNK_COLUMNS))})",
-        [(chunk_no(no, place), no, *row) for place, row in enumerate(filed.chunks)],
+        _INSERT_CHUNK,
+        [(key, no, *row) for key, row in zip(numbers, filed.chunks, strict=True)],
     )
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?)",
-        [
-            (chunk_no(no, place), vector.tobytes())
-            for place, vector in enumerate(vectors)
-        ],
+        [(key, row.tobytes()) for key, row in zip(numbers, vectors, strict=False)],
     )
-    set_live(connection, tenant, no, live=True)
+    tags = [
+        (key, tag)
+        for key, row in zip(numbers, filed.chunks, strict=True)
+        for tag in tags_in(row[_TAGS])
+    ]
+    _tag(connection, tenant, tags, live=True)
+    seq = _log_change(connection, tenant, no, len(numbers))
+    counted = (_COUNTED(row) for row in filed.chunks)
+    sums.count(seq, digest_of(filed), counted, live=True)
     return no
 
 
@@ -153,9 +172,9 @@ def number_of(document_id: str) -> int:
 
 
 def set_live(
-    connection: apsw.Connection, tenant: int, document: int, *, live: bool
+    connection: apsw.Connection, tenant: int, document: int, sums: Sums, *, live: bool
 ) -> None:
-    """Make a document count in search and statistics, or no longer."""
+    """Make a document count in search and, by *sums*, in statistics, or no longer."""
     (was,) = only(connection, "SELECT live FROM documents WHERE no = ?", (document,))
     if bool(was) == live:
         return
@@ -163,85 +182,48 @@ def set_live(
         "UPDATE documents SET live = ?, superseded_by = NULL WHERE no = ?",
         (live, document),
     )
-    sign = 1 if live else -1
-    terms: Counter[int] = Counter()
-    languages: Counter[str] = Counter()
-    tags: set[tuple[int, str, int]] = set()
-    length = 0
-    for no, blob, chunk_length, language, chunk_tags in every(
+    rows = every(
         connection,
-        "SELECT no, terms, length, language, tags FROM chunks WHERE document_no = ?",
+        "SELECT no, tags, terms, length, language FROM chunks WHERE document_no = ?",
         (document,),
-    ):
-        terms.update(unpacked_keys(blob))
-        languages[language] += 1
-        length += chunk_length
-        tags.update((tenant, tag, no) for tag in json.loads(chunk_tags))
-    _count_terms(connection, tenant, terms, sign)
-    _count_languages(connection, tenant, languages, sign)
+    )
+    tags = [(row[0], tag) for row in rows for tag in tags_in(row[1])]
+    _tag(connection, tenant, tags, live=live)
+    seq = _log_change(connection, tenant, document, len(rows))
+    counted = [(row[2], row[3], row[4]) for row in rows]
+    sums.count(seq, digest(connection, document), counted, live=live)
+
+
+def tags_in(written: str) -> list[str]:
+    """Return the tags of a chunk as they are written in its row."""
+    tags: list[str] = json.loads(written) if written != _NO_TAGS else []
+    return tags
+
+
+def _tag(
+    connection: apsw.Connection,
+    tenant: int,
+    tags: Iterable[tuple[int, str]],
+    *,
+    live: bool,
+) -> None:
     connection.executemany(
         "INSERT INTO chunk_tags VALUES (?, ?, ?)"
         if live
         else "DELETE FROM chunk_tags WHERE tenant_no = ? AND tag = ? AND no = ?",
-        sorted(tags),
+        sorted({(tenant, tag, key) for key, tag in tags}),
     )
-    _log_change(connection, tenant, document, sign, languages.total(), length)
 
 
-def _count_terms(
-    connection: apsw.Connection, tenant: int, terms: Counter[int], sign: int
-) -> None:
-    connection.executemany(
-        "INSERT INTO terms VALUES (?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET df = df + excluded.df",
-        [(tenant, key, sign * count) for key, count in sorted(terms.items())],
-    )
-    if sign < 0:
-        connection.executemany(
-            "DELETE FROM terms WHERE tenant_no = ? AND key = ? AND df = 0",
-            [(tenant, key) for key in sorted(terms)],
-        )
-
-
-def _count_languages(
-    connection: apsw.Connection, tenant: int, languages: Counter[str], sign: int
-) -> None:
-    connection.executemany(
-        "INSERT INTO languages VALUES (?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET chunks = chunks + excluded.chunks",
-        [(tenant, name, sign * count) for name, count in sorted(languages.items())],
-    )
-    connection.execute("DELETE FROM languages WHERE chunks = 0")
-
-
-def _log_change(  # noqa: PLR0913 -- what a change is made of
-    connection: apsw.Connection,
-    tenant: int,
-    document: int,
-    sign: int,
-    chunks: int,
-    length: int,
-) -> None:
+def _log_change(
+    connection: apsw.Connection, tenant: int, document: int, chunks: int
+) -> int:
+    """Give a change its number, by which the indexes know what they lack."""
     connection.execute(
         "INSERT INTO changes (tenant_no, document_no, chunks) VALUES (?, ?, ?)",
         (tenant, document, chunks),
     )
-    seq = connection.last_insert_rowid()
-    (state,) = only(connection, "SELECT state FROM tenants WHERE no = ?", (tenant,))
-    total = int.from_bytes(state, "big") + sign * digest(connection, document)
-    connection.execute(
-        "UPDATE tenants SET seq = ?, chunks = chunks + ?, terms = terms + ?,"
-        " state = ? WHERE no = ?",
-        (
-            *(seq, sign * chunks, sign * length),
-            *(as_state(total), tenant),
-        ),
-    )
-
-
-def as_state(total: int) -> bytes:
-    """Return the sum of documents' digests as a tenant's state."""
-    return (total % _MODULUS).to_bytes(_STATE_BYTES, "big")
+    return connection.last_insert_rowid()
 
 
 def digest(connection: Connection, document: int) -> int:
@@ -250,11 +232,27 @@ def digest(connection: Connection, document: int) -> int:
     A tenant's state is the sum of these, so it does not depend on the order in
     which the documents came. Flags count as the numbers that SQLite keeps them as.
     """
+    return _digest(
+        row
+        for sql in (_DOCUMENT_SHOWN, _CHUNKS_SHOWN)
+        for row in every(connection, sql, (document,))
+    )
+
+
+def digest_of(filed: Filed) -> int:
+    """Return the `digest` that a document will have, from the rows it is filed in."""
+    row = dict(zip(DOCUMENT_COLUMNS, filed.document, strict=True))
+    if row["confidence"] is not None:
+        # As a column of real numbers gives it back.
+        row["confidence"] = float(row["confidence"]) + 0.0
+    return _digest([_SHOWN_OF_DOCUMENT(row), *map(_SHOWN_OF_CHUNK, filed.chunks)])
+
+
+def _digest(rows: Iterable[Iterable[object]]) -> int:
     found = hashlib.sha256()
-    for sql in (_DOCUMENT_SHOWN, _CHUNKS_SHOWN):
-        for row in every(connection, sql, (document,)):
-            plain = [int(value) if isinstance(value, bool) else value for value in row]
-            found.update(as_json(plain).encode(errors="surrogatepass"))
+    for row in rows:
+        plain = [int(value) if isinstance(value, bool) else value for value in row]
+        found.update(as_json(plain).encode(errors="surrogatepass"))
     return int.from_bytes(found.digest(), "big")
 
 
@@ -269,9 +267,9 @@ def first_vectors(connection: apsw.Connection, document: int, most: int) -> Vect
     return np.array([np.frombuffer(blob, np.float32) for (blob,) in blobs])
 
 
-def remove(connection: apsw.Connection, tenant: int, document: int) -> None:
+def remove(connection: apsw.Connection, tenant: int, document: int, sums: Sums) -> None:
     """Delete a document and everything that hangs on it."""
-    set_live(connection, tenant, document, live=False)
+    set_live(connection, tenant, document, sums, live=False)
     low, high = document << ORD_BITS, (document + 1) << ORD_BITS
     vector_tables = ["vectors"]
     if connection.table_exists("main", "vectors_next"):
@@ -298,11 +296,10 @@ def mark_source(
 ) -> None:
     """Remember which document the bytes of a source became."""
     connection.execute(
-        "DELETE FROM sources WHERE tenant_no = ? AND uri = ?", (tenant, source.uri)
-    )
-    connection.execute(
         "INSERT INTO sources (tenant_no, uri, raw_sha256, document_no, alias_id)"
-        " VALUES (?, ?, ?, ?, ?)",
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant_no, uri) DO UPDATE SET"
+        " raw_sha256 = excluded.raw_sha256, document_no = excluded.document_no,"
+        " alias_id = excluded.alias_id",
         (tenant, source.uri, source.raw_sha256, document, alias_id),
     )
 

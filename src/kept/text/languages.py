@@ -6,6 +6,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
+from itertools import chain
+
+from kept.text.pieces import Pieces
 
 SAMPLE_CHARS = 4000
 
@@ -113,8 +116,9 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
     ("hi", "\u0900-\u097f"),
 )
 _SCRIPT_RUNS = tuple((code, re.compile(f"[{span}]")) for code, span in _SCRIPTS)
-_WORDS = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _WIDESPREAD = ("en", "de", "fr", "es", "it", "pt", "nl", "ru", "sv", "pl")
+_NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
 _DECIDED = (1, 2)
 _FULL = 5040
 _KANA_PER_HAN = 8
@@ -143,18 +147,32 @@ def likely_languages(text: str) -> tuple[str, ...]:
     A script with one language of its own decides; otherwise the function words
     do, each counted the more, the fewer languages know it.
     """
-    sample = unicodedata.normalize("NFKC", text[:SAMPLE_CHARS])
-    if not sample.isascii() and (language := _by_script(sample)):
-        return (language,)
-    scores: Counter[str] = Counter()
-    known = _known_in()
-    for word in _WORDS.findall(sample.casefold()):
-        languages = known.get(word.replace("’", "'"), ())
+    sample = text[:SAMPLE_CHARS]
+    if not sample.isascii():
+        sample = unicodedata.normalize("NFKC", sample)
+        if not sample.isascii() and (language := _by_script(sample)):
+            return (language,)
+    pieces = map(_telling_words().__getitem__, sample.casefold().split())
+    scores: dict[str, int] = {}
+    for languages, count in Counter(chain.from_iterable(pieces)).items():
+        weight = count * (_FULL // len(languages))
         for language in languages:
-            scores[language] += _FULL // len(languages)
+            scores[language] = scores.get(language, 0) + weight
     best = max(scores.values(), default=0)
     tied = (code for code, score in scores.items() if score == best)
     return tuple(sorted(tied, key=_spread))
+
+
+@cache
+def _telling_words() -> Pieces[tuple[tuple[str, ...], ...]]:
+    """Return the languages of each function word in pieces."""
+    known = _known_in()
+
+    def look(piece: str) -> tuple[tuple[str, ...], ...]:
+        words = _WORDS.findall(piece.replace("’", "'"))
+        return tuple(known[word] for word in words if word in known)
+
+    return Pieces(look)
 
 
 def _spread(language: str) -> tuple[int, str]:
@@ -166,6 +184,9 @@ def _spread(language: str) -> tuple[int, str]:
 
 def _by_script(sample: str) -> str | None:
     """Name the language whose own script most of the letters are in."""
+    plain = sample.encode("ascii", "ignore")
+    if 2 * (len(sample) - len(plain)) <= len(plain.translate(None, _NO_LETTERS)):
+        return None
     letters = sum(map(str.isalpha, sample))
     counts = {code: len(run.findall(sample)) for code, run in _SCRIPT_RUNS}
     if counts["ja"] and counts["ja"] * _KANA_PER_HAN >= counts["zh"]:

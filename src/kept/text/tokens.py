@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import Lock
 
 from kept.text.languages import (
@@ -14,6 +14,7 @@ from kept.text.languages import (
     likely_languages,
     stop_words,
 )
+from kept.text.pieces import Pieces
 from kept.text.small_talk import GREETINGS, SMALL_TALK, telling
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
 
 ANALYSIS_VERSION = 1
 CACHED_WORDS = 200_000
-CACHED_WORD_CHARS = 48
 
 SPACELESS = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf"
@@ -58,6 +58,7 @@ _SPELLING = str.maketrans(
     {"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2212": "-"}
     | dict.fromkeys("\u00ad\u200c\u200d\u2060\ufeff\u200e\u200f")
 )
+_RESPELLED = re.compile(f"[{''.join(map(chr, _SPELLING))}]")
 
 
 def analyse(text: str, language: str | None) -> list[str]:
@@ -67,11 +68,8 @@ def analyse(text: str, language: str | None) -> list[str]:
     identifier gives itself and its parts; writing without spaces gives pairs of
     neighbouring characters.
     """
-    known = _terms(language)
-    terms: list[str] = []
-    for token in _tokens(text):
-        terms += known[token]
-    return terms
+    pieces = _spelled(text).split()
+    return list(chain.from_iterable(map(_terms(language).__getitem__, pieces)))
 
 
 def analyse_query(text: str, languages: Sequence[str | None]) -> list[tuple[str, ...]]:
@@ -103,7 +101,7 @@ def count_tokens(text: str) -> int:
 
     A run of more than 12 letters counts once for every 12, as models cut it up.
     """
-    return sum(1 for _ in _countable(text.isascii()).finditer(text))
+    return sum(map(_counts().__getitem__, text.split()))
 
 
 @lru_cache(maxsize=CACHED_WORDS)
@@ -169,29 +167,31 @@ def _spelled(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKC", text).casefold().replace("i\u0307", "i")
-    return unicodedata.normalize("NFKC", folded.translate(_SPELLING))
-
-
-class _Terms(dict[str, tuple[str, ...]]):
-    """The terms of each token met so far, in one language."""
-
-    def __init__(self, language: str | None) -> None:
-        super().__init__()
-        self._language = language
-
-    def __missing__(self, token: str) -> tuple[str, ...]:
-        found = (_term(part, self._language) for part in _parts(token))
-        terms = tuple(filter(None, found))
-        if len(token) <= CACHED_WORD_CHARS:
-            if len(self) >= CACHED_WORDS:
-                self.clear()
-            self[token] = terms
-        return terms
+    if _RESPELLED.search(folded):
+        folded = folded.translate(_SPELLING)
+    return unicodedata.normalize("NFKC", folded)
 
 
 @cache
-def _terms(language: str | None) -> _Terms:
-    return _Terms(language)
+def _terms(language: str | None) -> Pieces[tuple[str, ...]]:
+    """Return the terms of pieces in one language."""
+
+    def look(piece: str) -> tuple[str, ...]:
+        tokens = _token(piece.isascii()).findall(piece)
+        found = (_term(part, language) for token in tokens for part in _parts(token))
+        return tuple(filter(None, found))
+
+    return Pieces(look)
+
+
+@cache
+def _counts() -> Pieces[int]:
+    """Return how many words pieces count for."""
+    marks = _marks()
+    countable = re.compile(
+        rf"[{SPACELESS}][{marks}]*|(?:(?![{SPACELESS}])[\w{marks}'’]){{1,12}}"  # noqa: RUF001 -- an apostrophe
+    )
+    return Pieces(lambda piece: len(countable.findall(piece)))
 
 
 def _parts(token: str) -> Iterator[str]:
@@ -275,17 +275,6 @@ def _token(ascii_only: bool) -> re.Pattern[str]:  # noqa: FBT001 -- a cache key
     word = r"[a-z0-9_]+" if ascii_only else rf"[\w{_marks()}]+"
     joiner = r"(?:[-./@&'+]|(?<=\d),(?=\d))"
     return re.compile(rf"(?:(?<!\S)\.)?{word}(?:{joiner}{word})*(?:(?:\+\+|\#)(?!\w))?")
-
-
-@cache
-def _countable(ascii_only: bool) -> re.Pattern[str]:  # noqa: FBT001 -- a cache key
-    """Return the pattern of what counts as one word."""
-    if ascii_only:
-        return re.compile(r"[A-Za-z0-9_']{1,12}")
-    marks = _marks()
-    return re.compile(
-        rf"[{SPACELESS}][{marks}]*|(?:(?![{SPACELESS}])[\w{marks}'’]){{1,12}}"  # noqa: RUF001 -- an apostrophe
-    )
 
 
 @cache

@@ -1,6 +1,7 @@
 """The intake on PostgreSQL: a tenant that outgrows a scan gets a graph."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument, Receipt, Similarity, Source
@@ -36,6 +37,16 @@ class PostgresIntake(Intake):
     ) -> bool:
         """Store a document with its receipt; False if its text came in meanwhile."""
         made = super().create(new, vectors, embedder_id, receipt, source, compared)
+        self._tend()
+        return made
+
+    @contextmanager
+    def together(self) -> Iterator[Intake]:
+        """Yield an intake whose changes are one transaction: all happen, or none."""
+        with super().together() as joined:
+            yield joined
+        self._tend()
+
+    def _tend(self) -> None:
         for tenant, chunks in self._sizes.items():
             self._growth.tend(tenant, chunks)
-        return made

@@ -27,7 +27,8 @@ from kept.stores.postgres.shelf import PostgresShelf, SnapshotIndexes
 from kept.stores.postgres.spooling import TableSpool
 from kept.stores.sql import Connection as AnyConnection
 from kept.stores.sql import first, only
-from kept.stores.writing import as_json, as_state
+from kept.stores.sums import as_state
+from kept.stores.writing import as_json
 from kept.text.tokens import analysis_id
 
 SCANNED_WHOLE = 20_000
