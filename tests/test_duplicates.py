@@ -119,8 +119,39 @@ def test_changed_numbers_keep_two_revisions_apart() -> None:
     new = old.replace("15 March", "30 April")
 
     assert judged(new, old).match is None
-    assert judged(new, old).near_misses[0]["numbers_differ"] == ["30", "15"]
+    assert judged(new, old).near_misses[0]["numbers_differ"] == [
+        *("30", "april"),
+        *("15", "march"),
+    ]
     assert judged(new, old, DuplicateRules(cosine=0.90, same_numbers=False)).match
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "clash"),
+    [
+        ("from 40 to 60 percent", "from 60 to 40 percent", ["60", "40"]),
+        ("until 15 March 2026", "until 15 April 2026", ["april", "march"]),
+        ("until May 15, 2026", "until June 15, 2026", ["june", "may"]),
+        ("by the 1st March", "by the 1st May", ["may", "march"]),
+        ("bis 15. März 2026", "bis 15. Mai 2026", ["mai", "märz"]),
+    ],
+)
+def test_numbers_that_changed_places_and_months_keep_apart_too(
+    before: str, after: str, clash: list[str]
+) -> None:
+    """The same numbers in another order, or of another month, are another fact."""
+    old = f"{CLAUSES} It runs {before}, as agreed."
+
+    verdict = judged(old.replace(before, after), old)
+
+    assert verdict.match is None
+    assert verdict.near_misses[0]["numbers_differ"] == clash
+
+
+@pytest.mark.parametrize("added", [" Annex 7 follows.", " Paid in March 2027."])
+def test_numbers_that_are_only_added_do_not_keep_apart(added: str) -> None:
+    """A text that has all of another's numbers and some more can be its duplicate."""
+    assert judged(CLAUSES + added, CLAUSES).match
 
 
 def test_the_first_of_the_given_order_that_passes_wins() -> None:

@@ -19,7 +19,18 @@ OFF = 1.0
 PLACES = 9
 EDITED_CHARS = 20_000
 RUN_WORDS = 5
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
+_MONTHS = (
+    "january february march april may june july august september october november "
+    "december jan feb mar apr jun jul aug sept sep oct nov dec januar februar märz mai "
+    "juni juli oktober dezember janvier février mars avril juin juillet août septembre "
+    "octobre novembre décembre enero febrero marzo abril mayo junio julio agosto "
+    "septiembre octubre noviembre diciembre"
+).replace(" ", "|")
+_NUMBER = re.compile(
+    rf"\d+(?:[.,:/-]\d+)*|\b(?:{_MONTHS})\b(?=\.?\s?\d)"
+    rf"|(?:(?<=\d[\s.])|(?<=\d(?:st|nd|rd|th)\s))\s?(?:{_MONTHS})\b",
+    re.IGNORECASE,
+)
 _PUNCTUATION = re.compile(r"[^\w\s]+")
 
 
@@ -31,8 +42,8 @@ class DuplicateRules:
     off. *newest* limits the comparison to that many latest documents (0: all that
     the index finds). *mean_of* compares the mean of that many first chunks when the
     first alone is not near enough (0: never). *normalised* compares texts again
-    without case and punctuation. *same_numbers* refuses to merge documents of which
-    each has a number that the other lacks.
+    without case and punctuation. *same_numbers* refuses to merge documents whose
+    numbers or months differ, unless one merely has more of them.
     """
 
     cosine: float
@@ -201,12 +212,25 @@ def _runs(text: str) -> Counter[tuple[str, ...]]:
 
 
 def _clashing_numbers(text: str, other: str) -> list[str]:
-    """Return numbers of each text that the other lacks, if both have some."""
-    ours, theirs = Counter(_NUMBER.findall(text)), Counter(_NUMBER.findall(other))
-    only_ours, only_theirs = ours - theirs, theirs - ours
-    if not only_ours or not only_theirs:
+    """Return numbers and months by which the texts differ, if both have their own.
+
+    They are read in order: two deadlines that changed places are another matter.
+    Those that only one of the texts has besides are no clash.
+    """
+    ours, theirs = _numbers(text), _numbers(other)
+    shorter, longer = sorted((ours, theirs), key=len)
+    rest = iter(longer)
+    if all(number in rest for number in shorter):
         return []
-    return sorted(only_ours)[:3] + sorted(only_theirs)[:3]
+    only_ours, only_theirs = Counter(ours), Counter(theirs)
+    only_ours, only_theirs = only_ours - only_theirs, only_theirs - only_ours
+    if only_ours or only_theirs:
+        return sorted(only_ours)[:3] + sorted(only_theirs)[:3]
+    return next([a, b] for a, b in zip(ours, theirs, strict=True) if a != b)
+
+
+def _numbers(text: str) -> list[str]:
+    return [found.strip().casefold() for found in _NUMBER.findall(text)]
 
 
 def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:

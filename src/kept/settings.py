@@ -93,7 +93,7 @@ class Settings(PresetSettings):
     )
     near_duplicate_numbers: bool = Field(
         default=True,
-        description="Keep documents apart when each has a number that the other lacks",
+        description="Keep documents apart whose numbers or months differ",
     )
     url_hosts: tuple[str, ...] = Field(
         default=(),
