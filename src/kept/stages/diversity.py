@@ -42,6 +42,8 @@ class Diversity:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Count within each document, best first."""
+        if not crowding(candidates, self.at_most):
+            return Outcome(candidates)
         elsewhere = next_elsewhere(candidates)
         kept: defaultdict[str, set[int]] = defaultdict(set)
 
@@ -67,6 +69,12 @@ class Diversity:
             )
 
         return sift(candidates, crowded)
+
+
+def crowding(candidates: tuple[Candidate, ...], at_most: int) -> bool:
+    """Tell whether a document has more than *at_most* of the candidates."""
+    counts = Counter([c.document.id for c in candidates])
+    return max(counts.values(), default=0) > at_most
 
 
 def next_elsewhere(candidates: tuple[Candidate, ...]) -> dict[str, float | None]:
@@ -95,6 +103,8 @@ class DocumentLimit:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Count within each document, the protected first."""
+        if not crowding(candidates, self.at_most):
+            return Outcome(candidates)
         seen: Counter[str] = Counter()
 
         def crowded(candidate: Candidate) -> Drop | None:

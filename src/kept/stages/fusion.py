@@ -54,9 +54,8 @@ class Fuse:
     def _fused(self, candidates: tuple[Candidate, ...], wave: int) -> Outcome:
         dense, dense_max = scaled(candidates, leg="in_dense", signal="cosine")
         keyword, keyword_max = scaled(candidates, leg="in_keyword", signal="bm25")
-        fused = np.round(
-            self.dense * dense + self.keyword * keyword - wave * WAVE_STEP, PLACES
-        )
+        weighed = self.dense * dense + self.keyword * keyword
+        fused = (weighed - wave * WAVE_STEP).round(PLACES)
         fused_pool = []
         for c, score, dense_norm, keyword_norm in zip(
             candidates, fused.tolist(), dense.tolist(), keyword.tolist(), strict=True
@@ -83,10 +82,11 @@ def scaled(
     values = column(candidates, signal)
     if not within.any():
         return np.zeros(len(values)), 0.0
-    low, high = float(values[within].min()), float(values[within].max())
+    held = values[within]
+    low, high = float(held.min()), float(held.max())
     if high == low:
         return np.where(within, 0.5, 0.0), high
-    shares = np.round((values - low) / (high - low), PLACES)
+    shares = ((values - low) / (high - low)).round(PLACES)
     return np.where(within, shares, 0.0), high
 
 

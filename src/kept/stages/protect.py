@@ -6,7 +6,7 @@ from typing import ClassVar
 from kept.decisions import PROTECTED, Decision, Outcome, Reason
 from kept.model import Candidate, Query
 from kept.stages.bounds import demand
-from kept.stages.rescore import first_wave
+from kept.stages.rescore import first_wave, readings
 
 
 @dataclass(frozen=True)
@@ -22,17 +22,18 @@ class ProtectNearMatches:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Shield the near; let the rest pass untouched."""
-        near = [c for c in candidates if c.signal("distance") <= self.distance]
+        distances = readings(candidates, "distance")
         return shielding(
             candidates,
             [
                 Decision(
-                    c.id,
+                    candidate.id,
                     PROTECTED,
                     Reason.NEAR_MATCH,
-                    {"distance": c.signal("distance"), "at_most": self.distance},
+                    {"distance": distance, "at_most": self.distance},
                 )
-                for c in near
+                for candidate, distance in zip(candidates, distances, strict=True)
+                if distance <= self.distance
             ],
         )
 
@@ -55,17 +56,16 @@ class ProtectKeywordHit:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Shield the one strongest hit of the keyword leg."""
-        hits = [c for c in first_wave(candidates) if c.signal("in_keyword")]
-        strongest = min(
-            hits, key=lambda c: (-c.signal(self.signal), c.id), default=None
-        )
-        if strongest is None or strongest.signal(self.signal) < self.at_least:
+        leading = first_wave(candidates)
+        within = readings(leading, "in_keyword")
+        hits = [c for c, there in zip(leading, within, strict=True) if there]
+        strengths = readings(hits, self.signal)
+        best = max(strengths, default=None)
+        if best is None or best < self.at_least:
             return Outcome(candidates)
-        evidence = {
-            self.signal: strongest.signal(self.signal),
-            "at_least": self.at_least,
-        }
-        decision = Decision(strongest.id, PROTECTED, Reason.KEYWORD_MATCH, evidence)
+        ids = [c.id for c, one in zip(hits, strengths, strict=True) if one == best]
+        evidence = {self.signal: best, "at_least": self.at_least}
+        decision = Decision(min(ids), PROTECTED, Reason.KEYWORD_MATCH, evidence)
         return shielding(candidates, [decision])
 
 

@@ -9,12 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from kept.decisions import Outcome
 from kept.errors import BackendError
 from kept.model import Candidate, Query, Scalar
 from kept.ports import Reranker
 from kept.stages.bounds import demand
-from kept.stages.rescore import WAVE_STEP, demand_new, first_wave, rescored
+from kept.stages.rescore import (
+    WAVE_STEP,
+    demand_new,
+    first_wave,
+    readings,
+    rescored,
+)
 
 STEP_BELOW = 1e-6
 
@@ -43,7 +51,7 @@ class OpportunisticRerank:
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Ask the reranker if the band is met."""
         leading = first_wave(candidates)
-        best = max((c.signal(self.signal) for c in leading), default=None)
+        best = max(readings(leading, self.signal), default=None)
         facts: dict[str, Scalar] = {
             "ran": False,
             "best": best,
@@ -58,16 +66,16 @@ class OpportunisticRerank:
             return Outcome(candidates, facts={**facts, "why_not": "above the band"})
         demand_new(self.name, candidates, "rerank")
         window = leading[: self.window]
+        rest = candidates[len(window) :]
         scores = self._scores(query, window)
-        lowest = min(scores)
         return Outcome(
             tuple(
                 rescored(c, score, {**c.signals, "rerank": score})
                 for c, score in zip(window, scores, strict=True)
             )
             + tuple(
-                rescored(c, round(lowest - below(c, place), 9), c.signals)
-                for place, c in enumerate(candidates[len(window) :], start=1)
+                rescored(c, score, c.signals)
+                for c, score in zip(rest, under(min(scores), rest), strict=True)
             ),
             facts={
                 **facts,
@@ -91,9 +99,13 @@ class OpportunisticRerank:
         return scores
 
 
-def below(candidate: Candidate, place: int) -> float:
-    """Return how far under the reranked one stands that was not reranked."""
-    return place * STEP_BELOW + candidate.signals.get("wave", 0.0) * WAVE_STEP
+def under(lowest: float, candidates: tuple[Candidate, ...]) -> list[float]:
+    """Return scores for those that were not reranked, each a step under the last."""
+    places = np.arange(1, len(candidates) + 1)
+    waves = np.array([c.signals.get("wave", 0.0) for c in candidates])
+    below = places * STEP_BELOW + waves * WAVE_STEP
+    scores: list[float] = (lowest - below).round(9).tolist()
+    return scores
 
 
 @dataclass(frozen=True)
@@ -107,4 +119,4 @@ class RelevanceReranker:
 
     def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
         """Return each candidate's relevance."""
-        return [c.signal("relevance") for c in candidates]
+        return readings(candidates, "relevance")

@@ -1,13 +1,22 @@
 """Floors and ceilings: drop what is not near, strong or relevant enough."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from kept.decisions import DROPPED, SPARED, Decision, Drop, Outcome, Reason, sift
-from kept.model import Candidate, Query, Scalar
+from kept.decisions import (
+    DROPPED,
+    SPARED,
+    Decision,
+    Drop,
+    Outcome,
+    Reason,
+    decided,
+    sift,
+)
+from kept.model import Candidate, Query
 from kept.signals import PLACES, chance_of_one
 from kept.stages.bounds import demand
-from kept.stages.rescore import first_wave
+from kept.stages.rescore import first_wave, readings
 
 
 def floored(
@@ -17,21 +26,24 @@ def floored(
 
     Written out rather than sifted: a floor meets the whole pool on every query.
     """
-    kept: list[Candidate] = []
-    decisions: list[Decision] = []
-    for candidate in candidates:
-        value = candidate.signal(signal)
-        if value >= at_least:
-            kept.append(candidate)
-            continue
-        verdict = DROPPED
-        if candidate.protected:
-            kept.append(candidate)
-            verdict = SPARED
-        evidence: dict[str, Scalar] = {signal: value, "at_least": at_least}
-        decisions.append(Decision(candidate.chunk.id, verdict, reason, evidence))
+    values = readings(candidates, signal)
+    decisions = [
+        decided(
+            candidate.chunk.id,
+            SPARED if candidate.protected else DROPPED,
+            reason,
+            {signal: value, "at_least": at_least},
+        )
+        for candidate, value in zip(candidates, values, strict=True)
+        if not value >= at_least
+    ]
     if not decisions:
         return Outcome(candidates)
+    kept = [
+        candidate
+        for candidate, value in zip(candidates, values, strict=True)
+        if value >= at_least or candidate.protected
+    ]
     return Outcome(tuple(kept), tuple(decisions))
 
 
@@ -67,11 +79,11 @@ class RelevanceShare:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Hold each candidate's relevance against its share of the best."""
-        leading = first_wave(candidates)
-        best = max((c.signal("relevance") for c in leading), default=0.0)
+        best = max(readings(first_wave(candidates), "relevance"), default=0.0)
         least = round(self.at_least * best, PLACES)
         outcome = floored(candidates, "relevance", least, Reason.RELEVANCE_SHARE)
-        return replace(outcome, facts={"best": best, "share": self.at_least})
+        facts = {"best": best, "share": self.at_least}
+        return Outcome(outcome.kept, outcome.decisions, facts)
 
 
 @dataclass(frozen=True)
@@ -163,7 +175,7 @@ class Answerable:
 
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Hold the chance of the best three against the bar."""
-        relevances = [c.signal("relevance") for c in first_wave(candidates)]
+        relevances = readings(first_wave(candidates), "relevance")
         chance = chance_of_one(relevances)
         facts = {
             "best": max(relevances, default=None),
