@@ -2,15 +2,30 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from operator import attrgetter, is_
 from typing import ClassVar, Literal, Protocol, Self
 
-from kept.decisions import Decision, Outcome, Reason, Selection, Step, Verdict
+from kept.decisions import (
+    DROPPED,
+    OVERFLOW,
+    Decision,
+    Outcome,
+    Selection,
+    Step,
+    Verdict,
+)
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
 from kept.logs import Logger
 from kept.model import Candidate, Query
 
+Pool = tuple[Candidate, ...]
+Settled = tuple[Outcome, Pool, list[Candidate]]
+
 logger = Logger(__name__)
 NOBODY: frozenset[str] = frozenset()
+_score = attrgetter("score")
+_chunk_id = attrgetter("chunk.id")
 
 
 class Stage(Protocol):
@@ -26,9 +41,19 @@ class Stage(Protocol):
 def ranked(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """Order candidates: best score first, then chunk id.
 
-    The chunk id makes the order total, so ties never depend on the store.
+    The chunk id makes the order total, so ties never depend on the store. Few
+    scores are equal, so ids are compared only where they are.
     """
-    return tuple(sorted(candidates, key=lambda c: (-c.score, c.chunk.id)))
+    order = sorted(candidates, key=_score, reverse=True)
+    scores = [c.score for c in order]
+    ties: dict[float, list[int]] = {}
+    for place, (one, other) in enumerate(pairwise(scores)):
+        if one == other:
+            ties.setdefault(one, []).append(place)
+    for places in ties.values():
+        tied = slice(places[0], places[-1] + 2)
+        order[tied] = sorted(order[tied], key=_chunk_id)
+    return tuple(order)
 
 
 @dataclass(frozen=True)
@@ -54,55 +79,78 @@ class Pipeline:
     def __call__(self, query: Query, candidates: Iterable[Candidate]) -> Selection:
         """Pass *candidates* through every stage."""
         pool = ranked(candidates)
-        inside = _ids(pool)
+        settled = self._settled if len(_ids(pool)) == len(pool) else self._checked
         trace: list[Step] = []
         dropped: list[Candidate] = []
         for stage in self.stages:
             outcome = stage(query, pool)
             before = len(pool)
             if outcome.kept is not pool or outcome.decisions:
-                outcome, kept = self._checked(stage.name, pool, inside, outcome)
-                if outcome.decisions:
-                    dropped += [c for c in pool if c.chunk.id not in kept]
-                pool, inside = ranked(outcome.kept), kept
+                outcome, pool, gone = settled(stage.name, pool, outcome)
+                dropped += gone
             trace.append(
                 Step(stage.name, before, len(pool), outcome.decisions, outcome.facts)
             )
         return Selection(pool, tuple(dropped), tuple(trace))
 
-    def _checked(
-        self,
-        stage: str,
-        pool: tuple[Candidate, ...],
-        inside: frozenset[str],
-        outcome: Outcome,
-    ) -> tuple[Outcome, frozenset[str]]:
-        """Return the outcome, its promises kept, and the ids of what stays."""
-        kept = _ids(outcome.kept)
+    def _settled(self, stage: str, pool: Pool, outcome: Outcome) -> Settled:
+        """Return the outcome, the pool after it and who is gone, all promises kept.
+
+        Nearly every stage does one of two things that are told at a glance: it
+        scores everybody anew, or it lets some go who are not protected.
+        """
+        if not outcome.decisions and _rescored(pool, outcome.kept):
+            return outcome, ranked(outcome.kept), []
+        gone = _let_go(pool, outcome)
+        if gone is not None:
+            return outcome, outcome.kept, gone
+        return self._checked(stage, pool, outcome)
+
+    def _checked(self, stage: str, pool: Pool, outcome: Outcome) -> Settled:
+        """Do the same for whatever a stage may have done, by every rule there is."""
         try:
-            _check(stage, pool, inside, outcome, kept)
+            check(stage, pool, outcome)
         except ProtectedCandidateDropped as violation:
             if self.on_violation == "raise":
                 raise
             logger.exception("protected_candidate_dropped", stage=stage)
             outcome = _restored(pool, outcome, violation.chunk_ids)
-            kept = _ids(outcome.kept)
-            _check(stage, pool, inside, outcome, kept)
-        return outcome, kept
+            check(stage, pool, outcome)
+        kept = _ids(outcome.kept)
+        gone = [c for c in pool if c.chunk.id not in kept] if outcome.decisions else []
+        return outcome, ranked(outcome.kept), gone
 
 
-def check(stage: str, before: tuple[Candidate, ...], outcome: Outcome) -> None:
+def _rescored(pool: Pool, kept: Pool) -> bool:
+    """Tell whether the same chunks came back in their places, protected as before."""
+    return [c.chunk for c in kept] == [c.chunk for c in pool] and (
+        [c.protected for c in kept] == [c.protected for c in pool]
+    )
+
+
+def _let_go(pool: Pool, outcome: Outcome) -> list[Candidate] | None:
+    """Return who was dropped, if nobody is protected and the rest is as it was.
+
+    Then the rest is still ranked.
+    """
+    dropped = {
+        d.chunk_id
+        for d in outcome.decisions
+        if d.verdict is DROPPED and d.reason != OVERFLOW
+    }
+    gone = [c for c in pool if c.chunk.id in dropped and not c.protected]
+    rest = [c for c in pool if c.chunk.id not in dropped]
+    plain = (
+        len(gone) == len(dropped)
+        and len(rest) == len(outcome.kept)
+        and all(map(is_, rest, outcome.kept))
+    )
+    return gone if plain else None
+
+
+def check(stage: str, before: Pool, outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
-    _check(stage, before, _ids(before), outcome, _ids(outcome.kept))
-
-
-def _check(
-    stage: str,
-    before: tuple[Candidate, ...],
-    given: frozenset[str],
-    outcome: Outcome,
-    kept: frozenset[str],
-) -> None:
+    given, kept = _ids(before), _ids(outcome.kept)
     dropped, added, overflow, seated_out = _told(outcome.decisions)
     protected = {c.chunk.id for c in before if c.protected}
     pinned = {c.chunk.id for c in before if c.pinned}
@@ -135,9 +183,9 @@ def _told(decisions: tuple[Decision, ...]) -> tuple[set[str], ...]:
     seated_out: set[str] = set()
     for decision in decisions:
         verdict = decision.verdict
-        if verdict is Verdict.DROPPED:
+        if verdict is DROPPED:
             dropped.add(decision.chunk_id)
-            if decision.reason == Reason.PROTECTED_OVERFLOW:
+            if decision.reason == OVERFLOW:
                 overflow.add(decision.chunk_id)
                 if not _had_no_room(decision):
                     seated_out.add(decision.chunk_id)
@@ -177,7 +225,7 @@ def _restored(
         kept=outcome.kept + tuple(c for c in pool if c.id in lost),
         decisions=tuple(
             Decision(d.chunk_id, Verdict.SPARED, d.reason, d.evidence)
-            if d.chunk_id in lost and d.verdict is Verdict.DROPPED
+            if d.chunk_id in lost and d.verdict is DROPPED
             else d
             for d in outcome.decisions
         ),
