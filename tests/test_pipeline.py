@@ -445,6 +445,13 @@ def test_equal_scores_are_ordered_by_chunk_id() -> None:
     assert [c.id for c in ranked(candidates("b 0.5\na 0.5\nc 0.9"))] == ["c", "a", "b"]
 
 
+def test_ties_at_both_ends_are_ordered_each_by_itself() -> None:
+    """Ids decide within a tie and nowhere else."""
+    pool = candidates("f 0.9\nb 0.1\ne 0.9\na 0.5\nd 0.1\nc 0.1\ng 0.9")
+
+    assert [c.id for c in ranked(pool)] == ["e", "f", "g", "a", "b", "c", "d"]
+
+
 def test_a_stage_that_is_none_is_not_there() -> None:
     """A disabled feature leaves no trace."""
     assert Pipeline.of(None, TopK(2), None) == Pipeline((TopK(2),))
@@ -530,6 +537,16 @@ class Undecided:
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Keep and drop the same candidate."""
         return Outcome(candidates, (dropping(candidates[0].id),))
+
+
+@pytest.mark.parametrize("stage", [Fuse(), TopK(1)], ids=["scores", "drops"])
+def test_a_pool_that_holds_a_chunk_twice_is_refused(stage: Fuse | TopK) -> None:
+    """No shortcut is taken where ids do not tell candidates apart."""
+    signals = {"cosine": 0.5, "bm25": 1.0, "in_dense": 1.0, "in_keyword": 1.0}
+    pool = [replace(one, signals=signals) for one in (A, A, B)]
+
+    with pytest.raises(InvariantViolation, match=r"twice|kept and dropped"):
+        Pipeline.of(stage)(QUERY, pool)
 
 
 def test_an_untouched_pool_with_decisions_is_checked_too() -> None:
