@@ -28,7 +28,13 @@ def batches(one_by_one: OneByOne) -> Batches:
     """Load the graph for GPUs, on a processor."""
     weights = load_file(models.model_folder() / models.WEIGHTS)
     session = onnxruntime.InferenceSession(build_batched(weights), providers=[CPU])
-    return Batches(session, one_by_one)
+    return Batches(one_by_one.tokenizer, session)
+
+
+@pytest.fixture(autouse=True)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make batches small, for a processor takes its time over them."""
+    monkeypatch.setattr(encoders, "TEXTS_PER_BATCH", 4)
 
 
 @pytest.mark.model
@@ -45,22 +51,22 @@ def test_texts_in_batches_get_the_vectors_that_they_get_alone(
 
 
 @pytest.mark.model
-def test_a_question_is_embedded_on_the_processor(
-    one_by_one: OneByOne, batches: Batches
-) -> None:
-    """A few texts get the very bytes that they get where there is no GPU."""
-    alone = one_by_one.rows(TEXTS[:1], threads=1)
+def test_a_vector_does_not_depend_on_the_neighbours(batches: Batches) -> None:
+    """Whatever else is in a batch, and however many batches there are."""
+    many = [*TEXTS, *(f"Corridor {number}. " * 10 for number in range(6)), TEXTS[0]]
 
-    assert batches.rows(TEXTS[:1], threads=1).tobytes() == alone.tobytes()
+    together = batches.rows(many, threads=1)
+
+    alone = np.vstack([batches.rows([text], threads=1) for text in many[::9]])
+    assert together[::9].tobytes() == alone.tobytes()
+    assert together[0].tobytes() == together[-1].tobytes()
 
 
 @pytest.mark.model
-def test_a_batch_has_a_bounded_number_of_tokens(
-    batches: Batches, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """More texts of one length than fit go one batch after the other, in order."""
-    whole = batches.rows(TEXTS, threads=1)
+def test_every_length_fits(one_by_one: OneByOne, batches: Batches) -> None:
+    """From one word to more tokens than are read."""
+    texts = [" ".join(["beds"] * count) for count in (1, 29, 30, 31, 300)]
 
-    monkeypatch.setattr(encoders, "TOKENS_PER_BATCH", 20)
+    made = batches.rows(texts, threads=1)
 
-    assert np.abs(batches.rows(TEXTS, threads=1) - whole).max() < 1e-5
+    assert np.abs(made - one_by_one.rows(texts, threads=1)).max() < 1e-2

@@ -1,6 +1,7 @@
 """Encoders: the loaded MiniLM model, on a processor or on a GPU."""
 
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import redirect_stdout
@@ -15,8 +16,8 @@ from kept.embedders.device import CPU, CUDA, Device, providers_for, runs_on_gpu
 from kept.ports import Vectors
 
 MAX_TOKENS = 256
-TOKENS_PER_BATCH = 16_384
-FEW = 8
+TEXTS_PER_BATCH = 32
+LENGTHS = (32, 64, 128, MAX_TOKENS)
 
 # TensorFloat32 would round the products of whole numbers, which float32 holds.
 CUDA_OPTIONS = {"use_tf32": "0"}
@@ -54,38 +55,38 @@ class OneByOne:
 
 @dataclass(frozen=True)
 class Batches:
-    """The model on a GPU: many texts at a time, the longest first.
+    """The model on a GPU: many texts at a time, in batches of a few fixed shapes.
 
-    A few texts, such as a question, go to the processor, which is done sooner.
+    A GPU adds in an order that depends on the shape of what it is given. So a text is
+    always padded to the same length and calculated beside the same number of others,
+    empty ones if need be: its vector does not depend on its neighbours.
     """
 
+    tokenizer: Any
     session: Any
-    processor: OneByOne
 
     def rows(self, texts: Sequence[str], threads: int) -> Vectors:
-        """Return one vector per text; its neighbours may turn it a little."""
-        if len(texts) < FEW:
-            return self.processor.rows(texts, threads)
-        ids = [
-            made.ids for made in self.processor.tokenizer.encode_batch(_readable(texts))
-        ]
-        order = sorted(range(len(ids)), key=lambda place: -len(ids[place]))
+        """Return one vector per text, whatever its neighbours are."""
+        ids = [made.ids for made in self.tokenizer.encode_batch(_readable(texts))]
         rows = np.empty((len(ids), models.MINILM_DIMENSION), dtype=np.float32)
-        start = 0
-        while start < len(order):
-            size = max(1, TOKENS_PER_BATCH // len(ids[order[start]]))
-            batch = order[start : start + size]
-            rows[batch] = self._batch([ids[place] for place in batch])
-            start += size
+        alike: dict[int, list[int]] = {length: [] for length in LENGTHS}
+        for place, one in enumerate(ids):
+            alike[LENGTHS[bisect_left(LENGTHS, len(one))]].append(place)
+        for length, places in alike.items():
+            for start in range(0, len(places), TEXTS_PER_BATCH):
+                batch = places[start : start + TEXTS_PER_BATCH]
+                rows[batch] = self._batch([ids[place] for place in batch], length)
         return rows
 
-    def _batch(self, ids: list[list[int]]) -> Vectors:
-        shape = len(ids), max(map(len, ids))
-        tokens, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, np.float32)
+    def _batch(self, ids: list[list[int]], length: int) -> Vectors:
+        shape = TEXTS_PER_BATCH, length
+        tokens, mask = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+        mask[:, 0] = 1  # an empty text would have no mean
         for row, one in enumerate(ids):
             tokens[row, : len(one)] = one
             mask[row, : len(one)] = 1
-        rows: Vectors = self.session.run(None, {"input_ids": tokens, "mask": mask})[0]
+        [vectors] = self.session.run(None, {"input_ids": tokens, "mask": mask})
+        rows: Vectors = vectors[: len(ids)]
         return rows
 
 
@@ -99,17 +100,20 @@ def load(folder: Path, device: Device) -> Encoder:
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
     providers = providers_for(device, onnxruntime.get_available_providers())
-    processor = OneByOne(tokenizer, _session(str(folder / models.ENCODER), [CPU]))
     if CUDA not in providers:
-        return processor
+        return _on_processor(tokenizer, folder)
     # What pip installed of CUDA is not where the system looks; what cannot be loaded
     # is printed, and standard output belongs to the commands.
     with redirect_stdout(sys.stderr):
         onnxruntime.preload_dlls()
     session = _session(_batched_graph(folder), [(CUDA, CUDA_OPTIONS), CPU])
     if not runs_on_gpu(session.get_providers()):
-        return processor
-    return Batches(session, processor)
+        return _on_processor(tokenizer, folder)
+    return Batches(tokenizer, session)
+
+
+def _on_processor(tokenizer: Any, folder: Path) -> OneByOne:  # noqa: ANN401 -- untyped
+    return OneByOne(tokenizer, _session(str(folder / models.ENCODER), [CPU]))
 
 
 def _batched_graph(folder: Path) -> bytes:
