@@ -56,7 +56,7 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
 
 
 def test_stopping_finishes_what_was_taken(tmp_path: Path) -> None:
-    """A request that waits gets its answer, followers are let go, and it ends soon."""
+    """A request that waits gets its answer, followers are let go, and it ends well."""
     store = tmp_path / "kb"
     body = {"documents": [{"text": text} for text in TEXTS]}
     with serving(store) as served, served.client() as client:
@@ -80,6 +80,7 @@ def test_stopping_finishes_what_was_taken(tmp_path: Path) -> None:
         served.stop(signal.SIGTERM)
         thread.join(30)
 
+    assert served.process.returncode == 0
     assert not thread.is_alive()
     assert any(line.startswith("data: ") for line in ended)
 

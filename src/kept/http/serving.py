@@ -2,8 +2,10 @@
 
 import ipaddress
 import math
+import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from starlette.applications import Starlette
@@ -66,7 +68,26 @@ def run(app: Starlette, say: Callable[[str], None], path: str = "") -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=math.ceil(limits.shutdown_seconds),
     )
-    Server(config, service).run(sockets=[listening])
+    server = Server(config, service)
+    with _ended_by_request(server):
+        server.run(sockets=[listening])
+
+
+@contextmanager
+def _ended_by_request(server: Server) -> Iterator[None]:
+    """Take the signal to end for a request, so that a served process ends well.
+
+    When the server has finished what it took, it raises the signal once more.
+    """
+
+    def end(number: int, frame: object) -> None:
+        server.should_exit = True
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_address(service: Service, limits: ServiceSettings) -> None:
