@@ -128,6 +128,8 @@ def watch_of(settings: Settings) -> Watch:
         return OnlyLogs()
     try:
         from kept.telemetry.exporting import otlp  # noqa: PLC0415 -- brings the SDK
+
+        return otlp(content=settings.telemetry_content)
     except ModuleNotFoundError as error:
         msg = (
             f"{settings.variable('telemetry')} is {settings.telemetry!r}, but the "
@@ -135,7 +137,6 @@ def watch_of(settings: Settings) -> Watch:
             'pip install "kept[otel]"'
         )
         raise SettingsError(msg) from error
-    return otlp(content=settings.telemetry_content)
 
 
 def recorder_of(settings: Settings, store: Store) -> Recorder | None:

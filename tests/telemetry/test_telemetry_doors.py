@@ -121,10 +121,13 @@ def test_spans_go_to_the_provider_that_was_handed_in(tmp_path: Path) -> None:
     provider.shutdown()
 
 
-def test_a_missing_package_is_named_with_the_way_to_get_it(store: Path) -> None:
-    """Without the extra, the setting is refused before anything is done."""
+@pytest.mark.parametrize("missing", ["opentelemetry", "requests"])
+def test_a_missing_package_is_named_with_the_way_to_get_it(
+    store: Path, missing: str
+) -> None:
+    """Without all of the extra, the setting is refused before anything is done."""
     code = (
-        "import sys; sys.modules['opentelemetry'] = None; "
+        f"import sys; sys.modules[{missing!r}] = None; "
         "from kept.cli import main; "
         f"sys.argv = ['kept', 'search', 'x', '--store', {str(store)!r}]; main()"
     )
@@ -138,6 +141,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(store: Path) -> None:
     )
 
     assert ran.returncode == 2
+    assert f"the package {missing!r} is not installed" in ran.stderr
     assert 'pip install "kept[otel]"' in ran.stderr
     assert "Traceback" not in ran.stderr
 
