@@ -1,10 +1,11 @@
 """Answering for a caller: from the cache where that is sound, else piece by piece."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kept.asking import Asked, Asking, asked_json
+from kept.http.cache import Key
 from kept.http.callers import Caller
 from kept.http.problems import Shown, problem_of
 from kept.http.schemas import AskIn
@@ -42,7 +43,7 @@ class Answering:
     preset: str
     running: Asking | Asked
     trace: str
-    key: Hashable = field(default=None, repr=False)
+    key: Key | None = field(default=None, repr=False)
 
     @classmethod
     def begun(cls, caller: Caller, asked: AskIn) -> "Answering":

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
+Key = tuple[Hashable, ...]
 
 
 def normalised(question: str) -> str:
@@ -18,7 +19,8 @@ class Cached(Generic[V]):
     """Remembers values for *seconds*, the latest *entries* of them.
 
     A key holds everything that the value depends on, so nothing has to be thrown
-    away when something changes: the old key is never asked for again.
+    away when something changes: the old key is never asked for again. Its first part
+    says whose it is: where room is needed, whoever has the most gives way.
     """
 
     def __init__(
@@ -28,27 +30,38 @@ class Cached(Generic[V]):
         self._entries = entries
         self._clock = clock
         self._lock = threading.Lock()
-        self._values: OrderedDict[Hashable, tuple[float, V]] = OrderedDict()
+        self._values: dict[Hashable, OrderedDict[Key, tuple[float, V]]] = {}
+        self._count = 0
 
-    def get(self, key: Hashable) -> V | None:
+    def get(self, key: Key) -> V | None:
         """Return what is remembered, if it is young enough."""
         with self._lock:
-            found = self._values.get(key)
+            own = self._values.get(key[0], OrderedDict())
+            found = own.get(key)
             if found is None:
                 return None
             until, value = found
             if self._clock() >= until:
-                del self._values[key]
+                self._forget(key[0], key)
                 return None
-            self._values.move_to_end(key)
+            own.move_to_end(key)
             return value
 
-    def put(self, key: Hashable, value: V) -> None:
+    def put(self, key: Key, value: V) -> None:
         """Remember a value."""
         if not self._seconds:
             return
         with self._lock:
-            self._values[key] = (self._clock() + self._seconds, value)
-            self._values.move_to_end(key)
-            while len(self._values) > self._entries:
-                self._values.popitem(last=False)
+            own = self._values.setdefault(key[0], OrderedDict())
+            self._count += key not in own
+            own[key] = (self._clock() + self._seconds, value)
+            own.move_to_end(key)
+            while self._count > self._entries:
+                most = max(self._values, key=lambda owner: len(self._values[owner]))
+                self._forget(most, next(iter(self._values[most])))
+
+    def _forget(self, owner: Hashable, key: Key) -> None:
+        del self._values[owner][key]
+        self._count -= 1
+        if not self._values[owner]:
+            del self._values[owner]

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -11,7 +11,7 @@ from kept.asking import Asked
 from kept.counters import counters
 from kept.errors import KeptError
 from kept.fencing import neutral
-from kept.http.cache import normalised
+from kept.http.cache import Key, normalised
 from kept.http.callers import Caller
 from kept.http.problems import Problem, code_of
 from kept.http.schemas import SearchIn
@@ -107,12 +107,10 @@ def _through_cache(
     return Searched(found, cached=False, trace=trace)
 
 
-def cache_key(
-    caller: Caller, base: KnowledgeBase, request: Request
-) -> tuple[Hashable, ...]:
+def cache_key(caller: Caller, base: KnowledgeBase, request: Request) -> Key:
     """Return everything that an answer to *request* depends on, and who may read it.
 
-    What the knowledge base holds is the last of it.
+    The tenant is the first of it, and what the knowledge base holds the last.
     """
     return (
         *(caller.tenant, caller.key.id, normalised(request.question)),
@@ -123,7 +121,7 @@ def cache_key(
     )
 
 
-def trace_of(base: KnowledgeBase, key: tuple[Hashable, ...]) -> str:
+def trace_of(base: KnowledgeBase, key: Key) -> str:
     """Return the name of the trace that an answer is going to leave.
 
     It is empty where nothing is recorded: by the settings, or because the tenant
