@@ -53,6 +53,26 @@ def test_the_error_at_hand_is_written_with_its_traceback() -> None:
     assert written[0]["exc_info"] is True
 
 
+def test_a_line_for_people_is_one_line_and_says_where_an_error_arose() -> None:
+    """Nothing in a field begins a line of its own."""
+    code = (
+        "from kept.cli.output import log_to_stderr; from kept.logs import Logger\n"
+        "log_to_stderr()\n"
+        "try: raise ValueError('two\\nlines')\n"
+        "except ValueError: Logger('a').exception('job_failed', job='a\\nb')\n"
+        "Logger('a').error('failed', exc_info=KeyError('never raised'))\n"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stderr.splitlines() == [
+        "kept: error: job failed: why ValueError: two lines (at <string>:3), job a b",
+        "kept: error: failed: why KeyError: 'never raised'",
+    ]
+
+
 def test_nobody_hears_where_nobody_has_set_logging_up() -> None:
     """A library says nothing of its own accord."""
     assert not logs.heard(logging.CRITICAL)

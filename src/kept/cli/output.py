@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from io import TextIOWrapper
@@ -60,10 +61,22 @@ def _configure(level: int, *, as_json: bool) -> None:
 
 
 def _as_line(logger: object, level: str, event: Mapping[str, object]) -> str:
+    """Return an event on one line, whatever its fields hold."""
     fields = dict(event)
     name = str(fields.pop("event")).replace("_", " ")
+    error = fields.pop("exc_info", None)
+    error = sys.exc_info()[1] if error is True else error
+    if isinstance(error, BaseException):
+        fields = {"why": _where(error), **fields}
     told = ", ".join(f"{key} {value}" for key, value in fields.items())
-    return f"kept: {level}: {name}: {told}"
+    return " ".join(f"kept: {level}: {name}: {told}".split())
+
+
+def _where(error: BaseException) -> str:
+    """Return what an error is, and the line that raised it."""
+    told = f"{type(error).__name__}: {error}"
+    *_, last = ("", *traceback.extract_tb(error.__traceback__))
+    return f"{told} (at {last.filename}:{last.lineno})" if last else told
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold
