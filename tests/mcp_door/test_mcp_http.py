@@ -9,12 +9,15 @@ import httpx
 import pytest
 from mcp import Client
 from speaking import over_http, text_of
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from commands import kept
 from kept import open as kept_open
+from kept.errors import StoreFullError
 from kept.http.replying import cursor_of
 from kept.http.settings import service_settings
+from kept.mcp.desks import key_desk
 from kept.mcp.serving import http_app
 from kept.settings import Settings
 from kept.stores.access import Access, Role
@@ -121,6 +124,9 @@ def test_a_key_does_what_its_role_allows_and_leaves_its_mark(
         ("mcp.ingest", "failed"),
         ("mcp.search", "answered"),
     ]
+    [answered] = [row for row in rows if row.action == "mcp.search"]
+    assert {"knowledge_base", "configuration", "vectorMax"} <= answered.facts.keys()
+    assert answered.facts["counts"]["selected"] == 1
 
 
 @pytest.mark.parametrize(
@@ -200,3 +206,30 @@ def test_the_app_answers_without_a_socket_too(tmp_path: Path) -> None:
     assert found["result"]["structuredContent"]["selected"][0]["text"] == LEEDS
     assert len(listed["result"]["resources"]) == 1
     assert "resources" in paged["result"]
+
+
+def test_a_tenant_is_named_in_any_script_and_trouble_inside_stays_there(
+    tmp_path: Path,
+) -> None:
+    """The header is read as UTF-8; what fails in the house is told to the log only."""
+    settings = Settings(store=str(tmp_path / "kb"), embedder="hash")
+    app = http_app(settings, service_settings(port=8750), allow_ingest=True)
+    key = app.state.service.first_key()
+    named = (b"kept-tenant", "caf\u00e9".encode())
+    state = {"key": app.state.service.access.check(key)}
+    scope = {"type": "http", "headers": [named], "app": app, "state": state}
+    params = {"name": "fetch", "arguments": {"document_id": "x"}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+    def full(tenant: str, preset: str | None = None) -> None:
+        msg = "there is no room on /srv/secret"
+        raise StoreFullError(msg)
+
+    tenant = key_desk(Request(scope)).caller.tenant
+    with TestClient(app, base_url="http://127.0.0.1:8750") as client:
+        app.state.service.base_of = full
+        sent = client.post("/mcp", json=body, headers={**ACCEPT, **bearer(key)})
+
+    assert tenant == "caf\u00e9"
+    assert sent.json()["result"]["isError"]
+    assert sent.json()["result"]["content"][0]["text"] == "Make room, then try again."

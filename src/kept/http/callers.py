@@ -90,12 +90,12 @@ def caller_of(request: Request, role: Role, tenant: str | None) -> Caller:
 
 def _caller(role: Role) -> Callable[[Request, str | None], Awaitable[Caller]]:
     async def let_in(request: Request, tenant: TenantHeader = None) -> Caller:
-        return caller_of(request, role, _written(tenant) if tenant else None)
+        return caller_of(request, role, written(tenant) if tenant else None)
 
     return let_in
 
 
-def _written(header: str) -> str:
+def written(header: str) -> str:
     """Return a header in the writing that it was sent in: UTF-8, else Latin-1."""
     try:
         return header.encode("latin-1").decode()

@@ -9,7 +9,7 @@ import anyio.to_thread
 from starlette.requests import Request as HttpRequest
 
 from kept.errors import InputError
-from kept.http.callers import Caller, caller_of
+from kept.http.callers import LONGEST_TENANT, Caller, caller_of, written
 from kept.http.problems import Problem
 from kept.http.routes.documents import masked
 from kept.http.schemas import SearchIn
@@ -47,8 +47,10 @@ class Desk(Protocol):
         """Refuse a client that may only read."""
         ...
 
-    def note(self, action: str, outcome: str, question: str | None) -> None:
-        """Leave a line of what was done, where one is kept."""
+    def note(
+        self, action: str, outcome: str, question: str | None, **known: object
+    ) -> None:
+        """Leave a line of what was done and is *known* of it, where one is kept."""
         ...
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -89,7 +91,9 @@ class OwnDesk:
     def require_writer(self) -> None:
         """Let everybody write; the tool is not there unless that is allowed."""
 
-    def note(self, action: str, outcome: str, question: str | None) -> None:
+    def note(
+        self, action: str, outcome: str, question: str | None, **known: object
+    ) -> None:
         """Leave nothing beside what the knowledge base records itself."""
 
     async def run(self, work: Callable[[], T]) -> T:
@@ -127,10 +131,12 @@ class KeyDesk:
             msg = f"this needs the role {Role.WRITER}, not {role}"
             raise Problem("forbidden", msg)
 
-    def note(self, action: str, outcome: str, question: str | None) -> None:
+    def note(
+        self, action: str, outcome: str, question: str | None, **known: object
+    ) -> None:
         """Leave a row in the audit."""
-        known = {} if question is None else question_kept(self.caller, question)
-        self.caller.note(f"mcp.{action}", outcome, **known)
+        kept = {} if question is None else question_kept(self.caller, question)
+        self.caller.note(f"mcp.{action}", outcome, **kept, **known)
 
     async def run(self, work: Callable[[], T]) -> T:
         """Do *work* in a thread of the service, unless too much is waiting."""
@@ -142,4 +148,6 @@ def key_desk(request: HttpRequest | None) -> KeyDesk:
     if request is None:
         msg = "the request came without its headers; connect over HTTP"
         raise InputError(msg)
-    return KeyDesk(caller_of(request, Role.READER, request.headers.get("kept-tenant")))
+    tenant = request.headers.get("kept-tenant")
+    named = written(tenant)[:LONGEST_TENANT] if tenant else None
+    return KeyDesk(caller_of(request, Role.READER, named))

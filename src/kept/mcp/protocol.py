@@ -33,13 +33,17 @@ INSTRUCTIONS = (
 
 T = TypeVar("T")
 Context = ServerRequestContext[Any, Any]
+Tell = Callable[[KeptError], str]
 logger = Logger(__name__)
 
 
-def build(seat: Seat, *, allow_ingest: bool) -> Server[Any]:
-    """Return a server whose clients are served at the desk that *seat* gives them."""
+def build(seat: Seat, *, allow_ingest: bool, tell: Tell = str) -> Server[Any]:
+    """Return a server whose clients are served at the desk that *seat* gives them.
+
+    They hear of an error what *tell* tells; what it keeps back is logged.
+    """
     kinds = [kind for kind in TOOLS if allow_ingest or not kind.writes]
-    counter = _Counter(seat, {kind.name: kind for kind in kinds})
+    counter = _Counter(seat, {kind.name: kind for kind in kinds}, tell)
     return Server(
         "kept",
         version=__version__,
@@ -59,6 +63,7 @@ class _Counter:
 
     seat: Seat
     kinds: dict[str, ToolKind]
+    tell: Tell
 
     async def list_tools(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -84,7 +89,7 @@ class _Counter:
             desk: Desk = self.seat(context.request)
             done = await desk.run(lambda: _worked(desk, kind, arguments))
         except Exception as error:  # noqa: BLE001 -- the last to hear of it
-            return _failed(_told(error, kind.name))
+            return _failed(self._told(error, kind.name))
         return types.CallToolResult(
             content=[types.TextContent(text=done.gist)],
             structured_content=dict(done.value),
@@ -147,10 +152,25 @@ class _Counter:
         except NotFoundError as error:
             raise MCPError(RESOURCE_NOT_FOUND, str(error)) from error
         except Exception as error:
-            told = _told(error, context.method)
+            told = self._told(error, context.method)
             ours = not isinstance(error, KeptError | Problem)
             code = types.INTERNAL_ERROR if ours else types.INVALID_PARAMS
             raise MCPError(code, told) from error
+
+    def _told(self, error: Exception, doing: str) -> str:
+        """Return what a client may hear of an error; a bug is told to the log."""
+        if isinstance(error, Problem):
+            return str(error.detail)
+        if isinstance(error, KeptError):
+            told = self.tell(error)
+            if told != str(error):
+                logger.error("mcp_failed", doing=doing, why=str(error))
+            return told
+        logger.error("mcp_failed", doing=doing, exc_info=error)
+        return (
+            f"unexpected {type(error).__name__}; this is a bug in Kept, told in full "
+            "in its log"
+        )
 
 
 def _worked(desk: Desk, kind: ToolKind, arguments: BaseModel) -> Done:
@@ -160,7 +180,7 @@ def _worked(desk: Desk, kind: ToolKind, arguments: BaseModel) -> Done:
     except Exception:
         desk.note(kind.name, FAILED, getattr(arguments, "question", None))
         raise
-    desk.note(kind.name, done.outcome, done.question)
+    desk.note(kind.name, done.outcome, done.question, **done.known)
     return done
 
 
@@ -208,16 +228,3 @@ def _faults(kind: ToolKind, error: ValidationError) -> str:
     ]
     known = ", ".join(kind.arguments.model_fields)
     return f"{'; '.join(told)}. The arguments of {kind.name!r} are: {known}"
-
-
-def _told(error: Exception, doing: str) -> str:
-    """Return what a client may hear of an error; a bug is told to the log."""
-    if isinstance(error, Problem):
-        return str(error.detail)
-    if isinstance(error, KeptError):
-        return str(error)
-    logger.error("mcp_failed", doing=doing, exc_info=error)
-    return (
-        f"unexpected {type(error).__name__}; this is a bug in Kept, told in full in "
-        "its log"
-    )

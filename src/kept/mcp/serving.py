@@ -9,6 +9,7 @@ from starlette.applications import Starlette
 
 from kept.http import serving
 from kept.http.guard import Guard
+from kept.http.problems import problem_of
 from kept.http.service import Clocks, Service
 from kept.http.settings import ServiceSettings
 from kept.knowledge_base import KnowledgeBase
@@ -52,7 +53,12 @@ def http_app(
     Requests are answered one by one, without sessions: each brings its key.
     """
     service = Service(settings, limits, Clocks())
-    inner = build(key_desk, allow_ingest=allow_ingest).streamable_http_app(
+    server = build(
+        key_desk,
+        allow_ingest=allow_ingest,
+        tell=lambda error: str(problem_of(error).detail),
+    )
+    inner = server.streamable_http_app(
         streamable_http_path=PATH,
         json_response=True,
         stateless_http=True,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -13,6 +13,7 @@ from kept.errors import InputError
 from kept.explain import why_not
 from kept.http import shapes
 from kept.http.schemas import Body, DocumentIn, Line, SearchIn, WhyNotIn
+from kept.http.searching import facts, facts_of_answer
 from kept.http.shapes.base import Shape
 from kept.mcp.desks import Desk
 from kept.receipts import Receipt
@@ -45,12 +46,16 @@ class Taken(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a tool has to say: everything for programs, the gist for a reader."""
+    """What a tool has to say: everything for programs, the gist for a reader.
+
+    What is *known* of it beside the question goes into the audit.
+    """
 
     value: Mapping[str, Any]
     gist: str
     outcome: str = ANSWERED
     question: str | None = None
+    known: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +73,15 @@ class ToolKind:
 
 
 def _search(desk: Desk, asked: SearchIn) -> Done:
-    found = desk.base(asked.preset).answer(desk.request(asked))
+    base = desk.base(asked.preset)
+    found = base.answer(desk.request(asked))
     value = found_json(found)
-    outcome = found.refused.reason if found.refused else ANSWERED
     return Done(
-        value=value, gist=_passages(value), outcome=outcome, question=asked.question
+        value=value,
+        gist=_passages(value),
+        outcome=found.refused.reason if found.refused else ANSWERED,
+        question=asked.question,
+        known={"facts": facts(found, base.settings.preset)},
     )
 
 
@@ -88,13 +97,19 @@ def _ask(desk: Desk, asked: AskArguments) -> Done:
         gist=_answer(value),
         outcome=refused.reason if refused else ANSWERED,
         question=asked.question,
+        known={"facts": facts_of_answer(running.asked, base.settings.preset)},
     )
 
 
 def _why_not(desk: Desk, asked: WhyNotIn) -> Done:
     base, request = desk.base(asked.preset), desk.request(asked)
     value = why_not_json(why_not(base, asked.named, request))
-    return Done(value=value, gist=_json(value), question=asked.question)
+    return Done(
+        value=value,
+        gist=_json(value),
+        question=asked.question,
+        known={"target": asked.named},
+    )
 
 
 def _fetch(desk: Desk, wanted: FetchArguments) -> Done:
@@ -102,13 +117,15 @@ def _fetch(desk: Desk, wanted: FetchArguments) -> Done:
     stored = desk.pages.document(wanted.document_id)
     _, text = base.store.document(base.tenant, wanted.document_id)
     value = {**document_json(stored), "text": text}
-    return Done(value=value, gist=text)
+    return Done(value=value, gist=text, known={"target": wanted.document_id})
 
 
 def _ingest(desk: Desk, given: DocumentIn) -> Done:
     desk.require_writer()
-    value = {"receipts": [receipt_json(one) for one in _taken(desk, given)]}
-    return Done(value=value, gist=_json(value))
+    receipts = [receipt_json(one) for one in _taken(desk, given)]
+    value = {"receipts": receipts}
+    known = {"facts": {"documents": [one["document_id"] for one in receipts]}}
+    return Done(value=value, gist=_json(value), known=known)
 
 
 def _taken(desk: Desk, given: DocumentIn) -> list[Receipt]:
