@@ -4,19 +4,25 @@ import asyncio
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from house import House, OpenHouse, problem
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from kept import errors
 from kept.http.app import build
+from kept.http.callers import Caller
 from kept.http.limits import Workers
 from kept.http.problems import CODES, ERRORS, MEDIA_TYPE, Problem, code_of, problem_of
+from kept.http.replying import once, replied
 from kept.http.settings import service_settings
 from kept.settings import Settings
+from kept.stores.access import Role
 
 ROOT = Path(__file__).parents[2]
 BAD_BODIES = (
@@ -87,6 +93,39 @@ def test_a_body_that_is_not_as_documented(house: House) -> None:
         assert len(response.content) < 2_000
         if code == "invalid_request":
             assert told["errors"][0]["at"][0] == "body"
+
+
+@pytest.mark.parametrize(
+    "kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml"]
+)
+def test_a_body_of_another_type_is_told_which_one_to_send(
+    house: House, kind: str
+) -> None:
+    """JSON that is not said to be JSON is not taken for a wrong field."""
+    body, headers = b'{"question": "days of leave"}', {"content-type": kind}
+
+    response = house.ask("POST", "/v1/search", content=body, headers=headers)
+
+    told = problem(response, 415, "unsupported_media_type")
+    assert "Content-Type: application/json" in told["detail"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "why"),
+    [
+        ("multipart/form-data", b"abc", "boundary"),
+        ("multipart/form-data; boundary=x", b"abc", "multipart"),
+    ],
+)
+def test_a_form_that_cannot_be_read_is_not_told_to_be_json(
+    house: House, kind: str, body: bytes, why: str
+) -> None:
+    """What is wrong with it is said."""
+    headers = {"content-type": kind}
+
+    response = house.ask("POST", "/v1/documents/files", content=body, headers=headers)
+
+    assert why in problem(response, 400, "invalid_form")["detail"]
 
 
 def test_what_is_not_there(house: House) -> None:
@@ -190,6 +229,37 @@ def test_work_that_nobody_waits_for_still_counts() -> None:
         return seen
 
     assert asyncio.run(story()) == [1, 0]
+
+
+def test_what_was_done_is_answered_however_much_is_waiting(
+    open_house: OpenHouse,
+) -> None:
+    """A write that is done is not told to have failed, and is not done again."""
+    house = open_house(threads=1, queue=0)
+    key, _ = house.service.access.create("writers", Role.WRITER, "default")
+    caller = Caller(house.service, key, "default")
+    request = Request(
+        {"type": "http", "method": "POST", "path": "/x", "query_string": b""}
+        | {"headers": [(b"host", b"127.0.0.1")]}
+    )
+    done: list[int] = []
+
+    async def write() -> Response:
+        done.append(1)
+        house.service.workers.submit(lambda: time.sleep(0.1))
+        return replied({"done": True})
+
+    async def sent() -> Response:
+        return await once(request, caller, "one", b"", write)
+
+    portal = house.client.portal
+    assert portal is not None
+    first = portal.call(sent)
+    again = portal.call(sent)
+
+    assert done == [1]
+    assert first.body == again.body
+    assert again.headers["idempotent-replayed"] == "true"
 
 
 def test_a_service_that_stops_takes_nothing_new(house: House) -> None:

@@ -4,11 +4,16 @@ import csv
 import io
 import json
 import re
+from pathlib import Path
 
 import pytest
 from browsing import Browser, visitor
 from house import House, Response
 
+import kept
+from kept.mcp.tools import TOOLS
+
+SOURCE = Path(kept.__file__).parent
 QUESTION = "how many days of leave do employees have?"
 
 
@@ -52,6 +57,20 @@ class TestAudit:
         assert actions("until=2001-01-01") == set()
         assert "No row fits" in browser.get("/audit?until=2001-01-01").text
         assert browser.get("/audit?since=yesterday").status_code == 422
+        assert browser.get("/audit?since=2026-02-30").status_code == 422
+
+    def test_every_action_that_is_noted_can_be_chosen(self, stocked: House) -> None:
+        """The list of the filter has what any door writes."""
+        text = visitor(stocked).get("/audit").text
+        source = "".join(
+            path.read_text("utf-8") for path in (SOURCE / "http").rglob("*.py")
+        )
+        noted = set(re.findall(r'(?:note|row)\(\s*"([a-z_.]+)",', source))
+        noted |= {f"mcp.{kind.name}" for kind in TOOLS}
+
+        assert {"select", "key.create", "session.begin"} <= noted
+        for action in noted:
+            assert f"<option>{action}</option>" in text
 
     def test_long_audits_come_in_pages(self, stocked: House) -> None:
         """The next page goes on where this one ends."""
@@ -146,6 +165,33 @@ class TestSettings:
         assert response.status_code == 422
         assert "expected a whole number from 1" in response.text
         assert 'value="&#34;&gt;&lt;b&gt;"' in response.text
+
+    @pytest.mark.parametrize(
+        ("fields", "status", "why"),
+        [
+            ({"name": "x" * 5000, "back": "1"}, 422, "a name of 5000 characters"),
+            ({"name": "TOP_K", "preset": "x" * 5000}, 404, "there is no preset"),
+        ],
+    )
+    def test_what_is_far_too_long_is_refused_in_words(
+        self, stocked: House, fields: dict[str, str], status: int, why: str
+    ) -> None:
+        """A form that nobody filled in by hand is no mistake of ours."""
+        response = sent(visitor(stocked), "/settings", "/settings", **fields)
+
+        assert response.status_code == status
+        assert why in response.text
+
+    def test_no_password_is_shown_in_an_address(self, stocked: House) -> None:
+        """Also to those who may see all settings."""
+        service = stocked.service
+        secret = "postgresql://me:hush@db.example/kept"  # noqa: S105 -- of a test
+        service.settings = service.settings.changed(store=secret)
+
+        text = visitor(stocked, tenant=None).get("/settings").text
+
+        assert "postgresql://db.example/kept" in text
+        assert "hush" not in text
 
     def test_other_presets_have_settings_of_their_own(self, stocked: House) -> None:
         """A change goes to the preset that is shown."""

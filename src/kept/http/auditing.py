@@ -5,11 +5,13 @@ import io
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any
 
 from fastapi import Query
 
 from kept.http.callers import Caller
+from kept.http.problems import Problem
 from kept.stores.audit import AuditRow, Sought
 
 BATCH = 1_000
@@ -46,9 +48,18 @@ class SoughtIn:
             action=self.action.strip(),
             outcome=self.outcome.strip(),
             principal=self.principal.strip(),
-            since=self.since,
-            until=self.until,
+            since=_day("since", self.since),
+            until=_day("until", self.until),
         )
+
+
+def _day(name: str, given: str) -> str:
+    """Return a day that the calendar has, or none."""
+    try:
+        return date.fromisoformat(given).isoformat() if given else ""
+    except ValueError:
+        msg = f"{name} is {given!r}, no day of the calendar; expected one as 2026-01-31"
+        raise Problem("invalid_input", msg) from None
 
 
 async def as_json_lines(caller: Caller, sought: Sought) -> AsyncIterator[bytes]:

@@ -98,7 +98,7 @@ async def job_response(caller: Caller, job: Job, wait: float) -> Response:
     """Return a job, as soon as it has ended or *wait* seconds are over."""
     job = await _ended(caller, job, wait)
     service = caller.service
-    receipts = await service.workers(
+    receipts = await service.workers.finish(
         lambda: service.jobs.receipts(job, after=0, limit=SHOWN_RECEIPTS)
     )
     return replied(
@@ -114,15 +114,21 @@ async def _ended(caller: Caller, job: Job, wait: float) -> Job:
     try:
         async with asyncio.timeout(wait):
             while not job.ended and not caller.service.stopping.is_set():
-                job = await job_now(caller, job.id)
+                job = await job_still(caller, job.id)
                 if not job.ended:
                     await bell.wait()
                     bell.clear()
     except TimeoutError:
-        job = await job_now(caller, job.id)
+        job = await job_still(caller, job.id)
     finally:
         runner.unplug(bell)
     return job
+
+
+async def job_still(caller: Caller, job_id: str) -> Job:
+    """Return a job as it stands, to whoever waits for it already."""
+    service = caller.service
+    return await service.workers.finish(lambda: service.jobs.job(caller.tenant, job_id))
 
 
 async def job_now(caller: Caller, job_id: str) -> Job:

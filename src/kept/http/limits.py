@@ -32,10 +32,17 @@ class Workers:
         """Do *work* in a thread, unless too much is waiting already."""
         return await asyncio.shield(self.submit(work))
 
+    async def finish(self, work: Callable[[], T]) -> T:
+        """Do the last of what was taken already, however much is waiting."""
+        return await asyncio.shield(self._begun(work))
+
     def submit(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         """Begin *work*, or refuse it at once."""
         if self.inside >= self._most:
             raise Problem("overloaded", headers={"Retry-After": "1"})
+        return self._begun(work)
+
+    def _begun(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         self.inside += 1
         loop = asyncio.get_running_loop()
         run = partial(contextvars.copy_context().run, work)

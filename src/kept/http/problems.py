@@ -26,7 +26,14 @@ CODES: Mapping[str, Code] = {
     "invalid_request": Code(
         422, "The request is not as documented", "Mend the fields that errors names."
     ),
-    "invalid_json": Code(400, "The body is no JSON", "Send JSON in UTF-8."),
+    "invalid_json": Code(
+        400, "The body is no JSON", "Send JSON in UTF-8, not nested too deeply."
+    ),
+    "invalid_form": Code(
+        400,
+        "The form cannot be read",
+        "Send multipart/form-data with its boundary, of at most 1,000 fields.",
+    ),
     "invalid_input": Code(
         422, "What was handed in cannot be used", "The detail says what was expected."
     ),
@@ -127,6 +134,7 @@ ERRORS: tuple[tuple[type[errors.KeptError], str], ...] = (
 )
 
 SERVER_ERROR = 500
+UNREADABLE = "There was an error parsing the body"
 SHOWN_FAULTS = 20
 
 
@@ -206,6 +214,9 @@ def problem_of(error: Exception) -> Problem:
 def _of_validation(error: RequestValidationError) -> Problem:
     """Name every field that is wrong, without repeating what was in it."""
     faults = error.errors()
+    if isinstance(error.body, bytes):
+        msg = "the body is not sent as JSON; say Content-Type: application/json"
+        return Problem("unsupported_media_type", msg)
     if any(fault["type"] == "json_invalid" for fault in faults):
         return Problem("invalid_json", "the body is not valid JSON")
     told = [
@@ -218,7 +229,7 @@ def _of_validation(error: RequestValidationError) -> Problem:
 
 
 _PLAIN = {
-    400: "invalid_json",
+    400: "invalid_form",
     401: "unauthenticated",
     403: "forbidden",
     404: "no_such_route",
@@ -230,5 +241,8 @@ _PLAIN = {
 
 
 def _of_http(error: HTTPException) -> Problem:
+    if error.detail == UNREADABLE:
+        return Problem("invalid_json")
     code = _PLAIN.get(error.status_code, "internal")
-    return Problem(code, headers=error.headers)
+    detail = error.detail if code == "invalid_form" else ""
+    return Problem(code, detail, headers=error.headers)

@@ -82,14 +82,15 @@ def place_of(cursor: str | None, *kinds: type) -> Any:  # noqa: ANN401 -- as it 
         place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, RecursionError):
         raise Problem("invalid_cursor") from None
-    parts = place if isinstance(place, list) else [place]
+    several = len(kinds) > 1
+    parts = place if several and isinstance(place, list) else [place]
     fits = len(parts) == len(kinds) and all(
         type(part) is kind and not _huge(part)
         for part, kind in zip(parts, kinds, strict=True)
     )
     if not fits:
         raise Problem("invalid_cursor")
-    return tuple(parts) if isinstance(place, list) else place
+    return tuple(parts) if several else place
 
 
 def _huge(part: object) -> bool:
@@ -142,7 +143,7 @@ async def once(
             body=bytes(response.body),
             headers=dict(response.headers),
         )
-        await service.workers(lambda: service.replies.settle(slot, reply))
+        await service.workers.finish(lambda: service.replies.settle(slot, reply))
     except BaseException:
         service.replies.release(slot)
         raise

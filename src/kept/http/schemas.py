@@ -169,7 +169,7 @@ class DocumentIn(DocumentFields):
     """A document as a text, or as a URL to fetch."""
 
     text: str | None = Field(default=None, min_length=1)
-    url: Line | None = None
+    url: Line | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _has_one(self) -> "DocumentIn":

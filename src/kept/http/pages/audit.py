@@ -14,9 +14,11 @@ from kept.http.problems import Problem
 ROWS = 50
 ACTIONS = (
     *("search", "ask", "why", "why_not", "replay", "references", "references.build"),
-    *("retrieval", "vector_store.search", "document.create", "document.delete"),
+    *("select", "retrieval", "vector_store.search"),
+    *("document.create", "document.delete"),
     *("alias.undo", "job.cancel", "settings.change", "key.create", "key.revoke"),
-    *("session.begin", "session.end"),
+    *("session.begin", "session.end", "mcp.search", "mcp.ask", "mcp.why_not"),
+    *("mcp.fetch", "mcp.ingest"),
 )
 NUMBERS = ("relevanceTop", "vectorMax", "keywordMax", "combinedTop", "rerankMs")
 FILES = {"csv": ("text/csv", as_csv), "jsonl": ("application/x-ndjson", as_json_lines)}

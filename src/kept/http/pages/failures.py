@@ -12,7 +12,6 @@ HTML = "text/html"
 TITLES = {
     "no_such_route": "There is no such page",
     "unauthenticated": "Sign in to see this",
-    "invalid_json": "The form could not be read",
     "csrf_failed": "The page was out of date",
     "forbidden": "Your key does not open this",
     "internal": "This should not have happened",

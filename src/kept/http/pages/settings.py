@@ -11,11 +11,12 @@ from starlette.responses import Response
 from kept.http.administering import changed_settings
 from kept.http.pages.visiting import AdminVisit, ReaderVisit, Visit
 from kept.http.problems import Problem
-from kept.http.schemas import PolicyIn, SettingsIn
+from kept.http.schemas import SHORT, PolicyIn, SettingsIn
 from kept.presets import PRESETS
 from kept.presets import preset as preset_named
 from kept.presets.configuration import range_of
 from kept.presets.overrides import Origin, ShownSetting, shown
+from kept.stores.addresses import told
 from kept.wiring import llm_settings
 
 POLICY = ("keep_questions", "redact_personal")
@@ -37,19 +38,27 @@ async def change_setting(visit: AdminVisit) -> Response:
     name, value = visit.text("name"), visit.text("value").strip()
     preset = visit.text("preset")
     back = visit.text("back") == "1"
-    given = SettingsIn(
-        set={} if back else {name: value},
-        unset=[name] if back else [],
-        preset=preset or None,
-    )
     try:
+        given = _given(name, None if back else value, preset)
         await visit.work(lambda: changed_settings(visit.caller, given))
     except Problem as problem:
         if problem.code != "invalid_setting":
             raise
         return await _page(visit, preset, named=name, tried=value, fault=problem.detail)
-    where = f"/settings?preset={preset}" if preset in PRESETS else "/settings"
+    where = f"/settings?preset={preset}" if preset else "/settings"
     return visit.back_to(where, "setting-back" if back else "setting-saved")
+
+
+def _given(name: str, value: str | None, preset: str) -> SettingsIn:
+    """Return the change that a form asks for; without a value it is taken back."""
+    if len(name) > SHORT:
+        msg = f"no setting has a name of {len(name)} characters"
+        raise Problem("invalid_setting", msg)
+    return SettingsIn(
+        set={} if value is None else {name: value},
+        unset=[name] if value is None else [],
+        preset=_known(preset) or None,
+    )
 
 
 @router.post("/settings/policy")
@@ -64,9 +73,7 @@ async def change_policy(visit: AdminVisit) -> Response:
 async def _page(
     visit: Visit, preset: str, *, named: str = "", tried: str = "", fault: str = ""
 ) -> Response:
-    if preset and preset not in PRESETS:
-        known = ", ".join(PRESETS)
-        raise Problem("not_found", f"there is no preset {preset!r}; there are: {known}")
+    _known(preset)
     service = visit.caller.service
 
     def rows() -> list[ShownSetting]:
@@ -89,6 +96,15 @@ async def _page(
         tried=tried,
         fault=fault,
     )
+
+
+def _known(preset: str) -> str:
+    """Return the name of a preset, or of none, which is the service's own."""
+    if preset and preset not in PRESETS:
+        known = ", ".join(PRESETS)
+        msg = f"there is no preset {preset[:SHORT]!r}; there are: {known}"
+        raise Problem("not_found", msg)
+    return preset
 
 
 def _whole(visit: Visit) -> tuple[tuple[str, list[ShownSetting]], ...]:
@@ -126,4 +142,7 @@ def _told(settings: BaseSettings) -> list[ShownSetting]:
 
 
 def _plain(value: object) -> object:
+    """Return a value without what is secret in it."""
+    if isinstance(value, str):
+        return told(value)
     return "set, not shown" if isinstance(value, SecretStr) else value

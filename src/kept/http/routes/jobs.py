@@ -9,7 +9,7 @@ from starlette.responses import Response
 from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader, Writer
 from kept.http.changing import cancelled
-from kept.http.handing import SHOWN_RECEIPTS, job_now
+from kept.http.handing import SHOWN_RECEIPTS, job_now, job_still
 from kept.http.problems import Problem
 from kept.http.replying import (
     Cursor,
@@ -120,7 +120,7 @@ async def _followed(caller: Caller, job: Job) -> AsyncIterator[bytes]:
             except TimeoutError:
                 yield comment()
             bell.clear()
-            job = await job_now(caller, job.id)
+            job = await job_still(caller, job.id)
             await asyncio.sleep(PACE_SECONDS if not job.ended else 0)
         yield event("end" if job.ended else "progress", job.as_data())
     finally:
