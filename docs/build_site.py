@@ -13,7 +13,11 @@ from site_pages import DOCS, ROOT, BrokenLinkError, Page, address_of, read, rend
 
 HOME = DOCS / "index.md"
 THEME = DOCS / "theme"
-ASSETS = ("site.css", "site.js", "search.js", "mark.svg")
+HOUSE = ROOT / "src" / "kept" / "http" / "pages" / "static"
+ASSETS = (
+    *(THEME / name for name in ("site.css", "site.js", "search.js")),
+    *(HOUSE / name for name in ("house.css", "mark.svg")),
+)
 
 
 @dataclass(frozen=True)
@@ -64,8 +68,8 @@ def build(target: Path) -> int:
         written.write_text(shown, "utf-8")
         for file in files:
             _copy(file, target)
-    for name in ASSETS:
-        shutil.copyfile(THEME / name, target / name)
+    for asset in ASSETS:
+        shutil.copyfile(asset, target / asset.name)
     (target / "search-index.js").write_text(
         search_index([page for _, page in order]), "utf-8"
     )

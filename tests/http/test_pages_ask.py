@@ -42,6 +42,19 @@ def test_without_documents_the_page_says_where_to_begin(house: House) -> None:
     assert "There is nothing to ask about yet" in visitor(house).get("/ask").text
 
 
+def test_only_titles_are_offered_to_ask_about(house: House) -> None:
+    """The id of a text without a title says nothing to a person."""
+    nameless = house.add(LEAVE)["document_id"]
+    alone = visitor(house).get("/ask").text
+    house.add("The pump costs 410 euro.", title="Prices of pumps")
+
+    page = visitor(house).get("/ask").text
+
+    assert nameless not in alone + page
+    assert "There is nothing to ask about yet" not in alone
+    assert ">Prices of pumps</a>" in page
+
+
 def test_an_answer_stands_beside_its_sources(house: House) -> None:
     """Every marker leads to a source, which names its document and its relevance."""
     receipt = house.add(LEAVE, title="Leave & absence", source_uri="handbook/leave")

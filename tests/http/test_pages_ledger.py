@@ -4,6 +4,7 @@ from browsing import visitor
 from house import House
 
 from kept.http.pages.comparing import compared
+from kept.http.pages.ledger import measured
 
 TEXT = (
     "Employees have 28 days of paid leave a year. Unused days may be carried over "
@@ -76,8 +77,20 @@ def test_a_reused_text_stands_beside_its_document(house: House) -> None:
 
     assert "<mark> Truly &lt;so&gt;.</mark>" in page
     assert "The document that is kept" in page
-    assert "needed)" in page
+    assert "(fewer than 32 needed)" in page
     assert "Undo" not in page
+
+
+def test_only_a_bound_that_was_passed_is_told_as_needed() -> None:
+    """A few characters at the end of a short text are a trifle without the other."""
+    told = {"delta_chars": 13, "under": 32, "whole_text_above": 0.95}
+
+    short = dict(measured({**told, "whole_text": 0.92}))
+    long = dict(measured({**told, "whole_text": 0.99}))
+
+    assert short["Characters more"] == "13 (fewer than 32 needed)"
+    assert short["Whole texts alike"] == "0.92"
+    assert long["Whole texts alike"] == "0.99 (more than 0.95 needed)"
 
 
 def test_undo_sets_a_text_apart(house: House) -> None:

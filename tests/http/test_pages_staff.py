@@ -260,6 +260,19 @@ class TestKeys:
         assert made.headers["cache-control"] == "no-store"
         assert token not in browser.get("/keys").text
 
+    def test_every_cell_stands_under_its_heading(self, stocked: House) -> None:
+        """What a key may do and whether it may is told apart by the columns."""
+        text = visitor(stocked).get("/keys").text
+        table = text[text.index("<thead") :]
+        headings = re.findall(r"<th scope=\"col\"[^>]*>([^<]+)<", table)
+        row = table[table.index("<tbody") :].split("<tr")[1]
+        cells = [re.sub(r"<[^>]+>", "", one) for one in row.split("<td")[1:]]
+        told = dict(zip(headings[1:], (c.split(">", 1)[1] for c in cells), strict=True))
+
+        assert "in use" in told["State"]
+        assert "admin" in told["Role"]
+        assert "default" in told["Opens"]
+
     def test_whoever_has_all_tenants_can_give_that_away(self, stocked: House) -> None:
         """Others make keys of their own tenant only, whatever they send."""
         mine = visitor(stocked)

@@ -37,7 +37,8 @@ a page:
    scripts and styles, also ``style=`` attributes: use classes, ``<meter>``, SVG
    attributes, or ``element.style`` from a script.
 7. **Styles** are in ``static/kept.css``: a page that needs more adds a section there,
-   from the variables at its top and nothing else.
+   from the variables at its top and of ``static/house.css``, which the documentation
+   shares, and nothing else.
 
 Errors need no care: raise as in the API, and ``failures`` makes a page of it.
 """

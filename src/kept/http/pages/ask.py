@@ -79,14 +79,15 @@ async def _page(
 ) -> Response:
     lists = Lists(visit.caller.service.base.store.database, visit.tenant)
     newest = await visit.work(lambda: lists.documents(None, TOPICS))
-    topics = [stored.document.title or stored.document.id for _, stored in newest]
+    titles = (stored.document.title for _, stored in newest)
     return visit.page(
         "ask.html",
         status,
         form={"question": "", "k": "", "tag": "", "extractive": "", **form},
         fault=fault,
         answer=answer,
-        topics=topics,
+        topics=[title for title in titles if title],
+        stocked=bool(newest),
         longest=visit.caller.service.limits.max_question_chars,
         most=visit.caller.service.limits.max_k,
     )

@@ -1,6 +1,7 @@
 """The pages of the ledger: what became of every text, and what it was compared with."""
 
 from collections.abc import Mapping
+from operator import ge, gt, lt
 from typing import Annotated, Any, get_args
 
 from fastapi import APIRouter, Query
@@ -25,6 +26,7 @@ MEASURED = (
     ("whole_text", "Whole texts alike", "whole_text_above", "more than"),
     ("sha256", "Digest of both", "", ""),
 )
+PASSED = {"fewer than": lt, "at least": ge, "more than": gt}
 
 router = APIRouter(include_in_schema=False)
 
@@ -89,16 +91,22 @@ async def show_alias(visit: ReaderVisit, alias_id: str) -> Response:
 
 
 def measured(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what was measured of two texts, and what was needed."""
+    """Return what was measured of two texts, and which bound each measure passed.
+
+    A few characters at the end are a trifle, however short the text is that they
+    are added to: then the whole texts need not be alike beside that.
+    """
     return [
-        (name, short(evidence[key]) + _needed(evidence, bound, sense))
+        (name, short(evidence[key]) + _needed(evidence, key, bound, sense))
         for key, name, bound, sense in MEASURED
         if key in evidence
     ]
 
 
-def _needed(evidence: Mapping[str, Any], bound: str, sense: str) -> str:
-    return f" ({sense} {short(evidence[bound])} needed)" if bound in evidence else ""
+def _needed(evidence: Mapping[str, Any], key: str, bound: str, sense: str) -> str:
+    if bound not in evidence or not PASSED[sense](evidence[key], evidence[bound]):
+        return ""
+    return f" ({sense} {short(evidence[bound])} needed)"
 
 
 @router.post(f"{HERE}/aliases/{{alias_id}}/undo")
