@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from kept.candidates import Passage
     from kept.decisions import Decision, Outcome, Refusal, Selection, Verdict
     from kept.errors import KeptError
-    from kept.filters import Filters
+    from kept.filters import Condition, Filters
     from kept.knowledge_base import KnowledgeBase
     from kept.model import Candidate, Chunk, Document, Query
     from kept.notebook import Base, Selected
@@ -22,6 +22,7 @@ __all__ = [
     "Base",
     "Candidate",
     "Chunk",
+    "Condition",
     "Decision",
     "Document",
     "Filters",
@@ -49,6 +50,7 @@ _HOMES = {
     "Base": "kept.notebook",
     "Candidate": "kept.model",
     "Chunk": "kept.model",
+    "Condition": "kept.filters",
     "Decision": "kept.decisions",
     "Document": "kept.model",
     "Filters": "kept.filters",

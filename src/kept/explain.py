@@ -7,7 +7,7 @@ from typing import Any, Literal
 from kept.counterfactual import Change, Counterfactual, Situation
 from kept.decisions import Decision, Refusal, Refused, Verdict
 from kept.errors import NotFoundError
-from kept.filters import Filters
+from kept.filters import Filters, filters_json
 from kept.knowledge_base import KnowledgeBase
 from kept.model import Candidate
 from kept.ports import Shelf
@@ -310,3 +310,13 @@ def _conditions(filters: Filters) -> Iterator[tuple[str, Any, Filters]]:
         if (value := getattr(filters, name)) is not None:
             alone = Filters(**{name: value}, date_field=filters.date_field)
             yield name, value, alone
+    for one in filters.where:
+        yield f"where.{one.key}.{one.operator}", one.value, Filters(where=(one,))
+    if filters.any_of:
+        alone = Filters(any_of=filters.any_of)
+        yield "any_of", filters_json(alone)["any_of"], alone
+    for name in ("all_of", "none_of"):
+        for place, part in enumerate(getattr(filters, name)):
+            given: dict[str, Any] = {name: (part,)}
+            alone = Filters(**given)
+            yield f"{name}.{place}", filters_json(alone)[name], alone

@@ -4,7 +4,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 
 from kept.counters import counters
 from kept.decisions import Selection
-from kept.filters import Filters
+from kept.filters import filters_json, filters_of
 from kept.retrieve import Found, Request
 
 DOORS = frozenset(
@@ -180,7 +180,7 @@ def request_json(request: Request) -> dict[str, Any]:
     """Return everything of a request but its question and tenant."""
     return {
         "k": request.k,
-        "filters": asdict(request.filters),
+        "filters": filters_json(request.filters),
         "intent": request.intent,
         "item": request.item,
         "pinned": sorted(request.pinned),
@@ -190,14 +190,11 @@ def request_json(request: Request) -> dict[str, Any]:
 
 def request_of(tenant: str, question: str, shown: Mapping[str, Any]) -> Request:
     """Return the request that *shown* was made from."""
-    filters = dict(shown["filters"])
-    for name in ("types", "documents", "tags"):
-        filters[name] = tuple(filters[name])
     return Request(
         question=question,
         tenant=tenant,
         k=shown["k"],
-        filters=Filters(**filters),
+        filters=filters_of(shown["filters"]),
         intent=shown["intent"],
         item=shown["item"],
         pinned=frozenset(shown["pinned"]),

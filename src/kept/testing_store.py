@@ -15,7 +15,7 @@ from kept.cutting import Cutting, drafted
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderMismatchError, InputError
-from kept.filters import Filters
+from kept.filters import Condition, Filters
 from kept.ingest import Handed, Ingest
 from kept.ports import Shelf, Store
 from kept.receipts import Receipt, Source
@@ -32,6 +32,27 @@ PAGES = (
 )
 QUESTION = "How much does the pump TW-C235 cost?"
 DEPTH = 50
+
+_SALES = Filters(metadata={"team": "sales"})
+_NEWER = Filters(where=(Condition("year", "gt", 2019),))
+_COMPARED = (
+    (_NEWER, 1),
+    (Filters(where=(Condition("year", "gte", 2019),)), 2),
+    (Filters(where=(Condition("year", "lt", 2026.5),)), 1),
+    (Filters(where=(Condition("year", "lte", 2026.5),)), 2),
+    (Filters(where=(Condition("team", "contains", "ale"),)), 3),
+    (Filters(where=(Condition("team", "starts_with", "peo"),)), 1),
+    (Filters(where=(Condition("team", "ends_with", "ales"),)), 3),
+    (Filters(where=(Condition("team", "present"),)), 3),
+    (Filters(none_of=(_SALES,)), 3),
+    (Filters(none_of=(_SALES, _NEWER)), 3),
+    (Filters(any_of=(_NEWER, Filters(until="2026-01-20"))), 2),
+    (Filters(none_of=(Filters(until="2026-01-20"),)), 4),
+    (Filters(all_of=(_SALES, Filters(none_of=(_NEWER,)))), 1),
+    (Filters(none_of=(Filters(any_of=(_SALES, Filters(types=("memo",)))),)), 3),
+    (Filters(none_of=(Filters(),)), 0),
+    (Filters(any_of=(Filters(),)), 5),
+)
 
 
 class StoreContract(ABC):
@@ -157,6 +178,29 @@ class StoreContract(ABC):
                 legs = _legs(shelf, allowed)
                 assert set(legs["dense"].keys.tolist()) == set(allowed.tolist())
                 assert set(legs["keyword"].keys.tolist()) <= set(allowed.tolist())
+
+    def test_filters_compare_and_nest(self) -> None:
+        """Numbers, texts and dates compare; and, or and not hold for any of them."""
+        store = self.store("a")
+        pages = _named(PAGES)
+        kinds: tuple[Mapping[str, Any], ...] = (
+            {"year": 2019, "team": "sales", "date": "2026-01-20"},
+            {"year": 2026.5, "team": ["people", "sales"]},
+            {"year": "2026", "team": "Sales"},
+            {"year": True, "team": ""},
+            {},
+        )
+        for (uri, text), metadata in zip(pages.items(), kinds, strict=False):
+            _taken(store, {uri: text}, metadata=metadata)
+        _taken(store, {"elsewhere": PAGES[5]}, tenant="other", metadata=kinds[0])
+
+        with store.shelf("default") as shelf:
+            for filters, count in _COMPARED:
+                allowed = shelf.allowed(filters)
+                assert allowed is not None
+                assert len(allowed) == count, filters
+                legs = _legs(shelf, allowed)
+                assert set(legs["dense"].keys.tolist()) == set(allowed.tolist())
 
     def test_one_embedder_claims_a_store_for_good(self) -> None:
         """Another embedder is refused, and so are its vectors."""

@@ -11,10 +11,10 @@ import typer
 from kept.asking import Asked, asked_json
 from kept.citations import Citation
 from kept.cli import options
+from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
 from kept.cli.output import ReaderGoneError, complain, print_json, say, shortened
-from kept.cli.search import Intent, K, Pin, Since, Tags, Types, Until, Where
+from kept.cli.search import Intent, K, Pin
 from kept.errors import KeptError
-from kept.filters import Filters
 from kept.retrieve import Request
 
 # Whatever a document or a model says, the terminal is shown text, not commands.
@@ -35,6 +35,7 @@ def ask(
     where: Where = None,
     since: Since = None,
     until: Until = None,
+    filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
     extractive: Annotated[
@@ -63,13 +64,7 @@ def ask(
         question=question,
         tenant=settings.tenant,
         k=k,
-        filters=Filters(
-            types=tuple(types or ()),
-            tags=tuple(tags or ()),
-            metadata=options.pairs("--where", where),
-            since=since,
-            until=until,
-        ),
+        filters=narrowed(types, tags, where, since, until, filters),
         intent=intent,
         pinned=frozenset(pin or ()),
     )

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from kept.cli import options
+from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
 from kept.cli.output import print_json, say
-from kept.cli.search import K, Since, Tags, Types, Until, Where
+from kept.cli.search import K
 from kept.differences import configuration_named, diff_configurations
 from kept.errors import InputError
 from kept.explain import why as why_of
 from kept.explain import why_not as why_not_of
-from kept.filters import Filters
 from kept.replay import replay as run_again
 from kept.retrieve import Request
 from kept.telling import (
@@ -76,6 +76,7 @@ def why_not(
     where: Where = None,
     since: Since = None,
     until: Until = None,
+    filters: AsFilters = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Tell why NAME is not in the answer to QUESTION, and what would let it in.
@@ -86,15 +87,9 @@ def why_not(
     settings = options.settings_of(
         store=store, tenant=tenant, preset=preset, embedder=embedder
     )
-    filters = Filters(
-        types=tuple(types or ()),
-        tags=tuple(tags or ()),
-        metadata=options.pairs("--where", where),
-        since=since,
-        until=until,
-    )
+    allowed = narrowed(types, tags, where, since, until, filters)
     with options.opened(settings) as base:
-        request = Request(question=question, tenant=base.tenant, k=k, filters=filters)
+        request = Request(question=question, tenant=base.tenant, k=k, filters=allowed)
         told = why_not_of(base, named, request)
     if as_json:
         print_json(why_not_json(told))

@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 
 from kept.cli import options
+from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
 from kept.cli.output import number, print_json, print_table, say, shortened
 from kept.counters import counters
 from kept.extractive import extracts, snippet_of
-from kept.filters import Filters
 from kept.funnel import account, dropped_by, funnel_rows, latest_first
 from kept.render import found_json
 from kept.retrieve import Found
@@ -16,18 +16,6 @@ from kept.retrieve import Found
 SHOWN_DROPS = 15
 
 K = Annotated[int | None, typer.Option("-k", "--top", help="How many come back.")]
-Types = Annotated[
-    list[str] | None, typer.Option("--type", help="Only documents of this type.")
-]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", help="Only chunks with this tag.")
-]
-Where = Annotated[
-    list[str] | None,
-    typer.Option("--where", help="Only documents whose metadata has KEY=VALUE."),
-]
-Since = Annotated[str | None, typer.Option("--since", help="Not before this date.")]
-Until = Annotated[str | None, typer.Option("--until", help="Not after this date.")]
 Pin = Annotated[list[str] | None, typer.Option("--pin", help="Force this chunk id in.")]
 Intent = Annotated[str, typer.Option("--intent", help="Intent, for per-intent caps.")]
 
@@ -44,6 +32,7 @@ def search(
     where: Where = None,
     since: Since = None,
     until: Until = None,
+    filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
     explain: Annotated[
@@ -58,16 +47,10 @@ def search(
     settings = options.settings_of(
         store=store, tenant=tenant, preset=preset, embedder=embedder
     )
-    filters = Filters(
-        types=tuple(types or ()),
-        tags=tuple(tags or ()),
-        metadata=options.pairs("--where", where),
-        since=since,
-        until=until,
-    )
+    allowed = narrowed(types, tags, where, since, until, filters)
     with options.opened(settings) as base:
         found = base.search(
-            question, k=k, filters=filters, intent=intent, pinned=pin or ()
+            question, k=k, filters=allowed, intent=intent, pinned=pin or ()
         )
     if as_json:
         print_json(found_json(found))

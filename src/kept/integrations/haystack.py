@@ -17,8 +17,9 @@ from haystack import (  # noqa: E402 -- demanded first
 )
 
 from kept.candidates import Given, Passage  # noqa: E402
+from kept.comparisons import compared, either, every, neither  # noqa: E402
 from kept.errors import InputError  # noqa: E402
-from kept.filters import Filters  # noqa: E402
+from kept.filters import Filters, filters_of  # noqa: E402
 from kept.integrations.guarding import (  # noqa: E402
     KEPT,
     Guard,
@@ -43,7 +44,8 @@ class KeptRetriever:
     """Kept as the retriever of a pipeline, over the knowledge base in *store*.
 
     The score of a document is its relevance, a probability. *filters* are those of
-    `kept.Filters`, by name. It opens the store when it is first needed.
+    `kept.Filters`, by name, or Haystack's own. It opens the store when it is first
+    needed.
     """
 
     def __init__(  # noqa: PLR0913 -- plain values, so that a pipeline can be saved
@@ -249,17 +251,52 @@ def _settings(*given: str | None) -> Settings:
 
 
 def _filters(given: Filtering | None) -> Filters:
+    """Return ours as they are named, and those of Haystack in our words."""
     if not given:
         return Filters()
-    known = Filters.__dataclass_fields__
-    if unknown := sorted(given.keys() - known.keys()):
-        msg = f"there is no filter {unknown[0]!r}; expected some of: {', '.join(known)}"
+    return _theirs(given) if "operator" in given else filters_of(given)
+
+
+_COMPARISONS = {
+    "==": "eq",
+    "!=": "ne",
+    ">": "gt",
+    ">=": "gte",
+    "<": "lt",
+    "<=": "lte",
+    "in": "in",
+    "not in": "nin",
+}
+
+
+def _theirs(given: object) -> Filters:
+    if not isinstance(given, Mapping) or "operator" not in given:
+        msg = f"a condition is {given!r}; expected an object with an operator"
         raise InputError(msg)
-    lists = {"types", "documents", "tags"}
-    named: dict[str, Any] = {
-        name: tuple(value) if name in lists else value for name, value in given.items()
-    }
-    return Filters(**named)
+    if "field" in given:
+        return _compared(given)
+    said = given["operator"]
+    if said not in ("AND", "OR", "NOT"):
+        msg = f"there is no operator {said!r} of conditions; expected AND, OR or NOT"
+        raise InputError(msg)
+    parts = [_theirs(one) for one in given.get("conditions", ())]
+    if said == "NOT":
+        return neither([every(parts)])
+    return (either if said == "OR" else every)(parts)
+
+
+def _compared(given: Filtering) -> Filters:
+    key = str(given["field"]).removeprefix("meta.")
+    if f"meta.{key}" != given["field"] or "." in key:
+        msg = f"the field {given['field']!r} cannot be compared; expected meta.KEY"
+        raise InputError(msg)
+    said = given["operator"]
+    if said not in _COMPARISONS:
+        msg = (
+            f"there is no operator {said!r}; expected one of: {', '.join(_COMPARISONS)}"
+        )
+        raise InputError(msg)
+    return compared(key, _COMPARISONS[said], given.get("value"))
 
 
 def _passage(document: Document) -> Passage:

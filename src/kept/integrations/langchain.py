@@ -15,9 +15,18 @@ from langchain_core.callbacks import (  # noqa: E402 -- demanded first
 from langchain_core.documents import BaseDocumentCompressor, Document  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 from langchain_core.runnables import run_in_executor  # noqa: E402
+from langchain_core.structured_query import (  # noqa: E402
+    Comparator,
+    Comparison,
+    FilterDirective,
+    Operation,
+    Operator,
+)
 from pydantic import ConfigDict, Field  # noqa: E402
 
 from kept.candidates import Given, Passage  # noqa: E402
+from kept.comparisons import compared, either, every, neither  # noqa: E402
+from kept.errors import InputError  # noqa: E402
 from kept.filters import Filters  # noqa: E402
 from kept.integrations.guarding import (  # noqa: E402
     KEPT,
@@ -38,14 +47,15 @@ class KeptRetriever(BaseRetriever):
     """Kept as the retriever of a chain.
 
     A question without a passage that deserves to be cited gets an empty list;
-    *on_found* hears of it, and of every other result.
+    *on_found* hears of it, and of every other result. *filters* are ours, or those
+    of a structured query.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     base: KnowledgeBase
     k: int | None = None
-    filters: Filters | None = None
+    filters: Filters | FilterDirective | None = None
     intent: str = "other"
     on_found: OnFound | None = None
 
@@ -60,12 +70,53 @@ class KeptRetriever(BaseRetriever):
         return await run_in_executor(None, self._found, query)
 
     def _found(self, query: str) -> list[Document]:
-        found = self.base.search(
-            query, k=self.k, filters=self.filters, intent=self.intent
-        )
+        given = self.filters
+        filters = _filters(given) if isinstance(given, FilterDirective) else given
+        found = self.base.search(query, k=self.k, filters=filters, intent=self.intent)
         if self.on_found is not None:
             self.on_found(found)
         return documents_of(found)
+
+
+_COMPARED = {
+    Comparator.EQ,
+    Comparator.NE,
+    Comparator.GT,
+    Comparator.GTE,
+    Comparator.LT,
+    Comparator.LTE,
+    Comparator.IN,
+    Comparator.NIN,
+}
+
+
+def _filters(given: FilterDirective) -> Filters:
+    if isinstance(given, Operation):
+        parts = [_filters(one) for one in given.arguments]
+        if given.operator is Operator.NOT:
+            return neither([every(parts)])
+        return (either if given.operator is Operator.OR else every)(parts)
+    if not isinstance(given, Comparison):
+        msg = f"filters are a {type(given).__name__}; expected Comparison or Operation"
+        raise InputError(msg)
+    value = _plain(given.value)
+    if given.comparator is Comparator.CONTAIN:
+        said = "contains" if isinstance(value, str) else "eq"
+        return compared(given.attribute, said, value)
+    if given.comparator not in _COMPARED:
+        msg = (
+            f"metadata cannot be compared by {given.comparator.value!r}; "
+            "'contain' finds a part of a text"
+        )
+        raise InputError(msg)
+    return compared(given.attribute, given.comparator.value, value)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 -- of JSON
+    """Return a value as it is in metadata; a date comes with its type."""
+    if isinstance(value, dict) and value.get("type") in ("date", "datetime"):
+        return value.get(value["type"])
+    return value
 
 
 def documents_of(found: Found) -> list[Document]:

@@ -19,10 +19,17 @@ from llama_index.core.schema import (  # noqa: E402
     RelatedNodeInfo,
     TextNode,
 )
+from llama_index.core.vector_stores import (  # noqa: E402
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
+)
 
 from kept.candidates import Given, Passage  # noqa: E402
+from kept.comparisons import compared, either, every, neither  # noqa: E402
 from kept.errors import InputError  # noqa: E402
-from kept.filters import Filters  # noqa: E402
+from kept.filters import Filters, options_of  # noqa: E402
 from kept.integrations.guarding import (  # noqa: E402
     KEPT,
     Guard,
@@ -45,7 +52,7 @@ class KeptRetriever(BaseRetriever):
 
     A question without a passage that deserves to be cited gets an empty list;
     *on_found* hears of it, and of every other result. The score of a node is its
-    relevance, a probability.
+    relevance, a probability. *filters* are ours, or those of LlamaIndex.
     """
 
     def __init__(
@@ -53,14 +60,14 @@ class KeptRetriever(BaseRetriever):
         base: KnowledgeBase,
         *,
         k: int | None = None,
-        filters: Filters | None = None,
+        filters: Filters | MetadataFilters | None = None,
         intent: str = "other",
         on_found: OnFound | None = None,
     ) -> None:
         super().__init__()
         self._base = base
         self._k = k
-        self._filters = filters
+        self._filters = _filters(filters)
         self._intent = intent
         self._on_found = on_found
 
@@ -77,6 +84,55 @@ class KeptRetriever(BaseRetriever):
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return await asyncio.to_thread(self._retrieve, query_bundle)
+
+
+_COMPARISONS = {
+    FilterOperator.EQ: "eq",
+    FilterOperator.NE: "ne",
+    FilterOperator.GT: "gt",
+    FilterOperator.GTE: "gte",
+    FilterOperator.LT: "lt",
+    FilterOperator.LTE: "lte",
+    FilterOperator.IN: "in",
+    FilterOperator.NIN: "nin",
+    FilterOperator.ANY: "in",
+    FilterOperator.TEXT_MATCH: "contains",
+    FilterOperator.CONTAINS: "eq",
+    FilterOperator.IS_EMPTY: "not_present",
+}
+_JOINS = {
+    FilterCondition.AND: every,
+    FilterCondition.OR: either,
+    FilterCondition.NOT: neither,
+    None: every,
+}
+
+
+def _filters(given: Filters | MetadataFilters | None) -> Filters | None:
+    if isinstance(given, MetadataFilters):
+        return _joined(given)
+    return given
+
+
+def _joined(given: MetadataFilters) -> Filters:
+    parts = [
+        _joined(one) if isinstance(one, MetadataFilters) else _compared(one)
+        for one in given.filters
+    ]
+    return _JOINS[given.condition](parts)
+
+
+def _compared(given: MetadataFilter) -> Filters:
+    if given.operator is FilterOperator.ALL:
+        return every(compared(given.key, "eq", one) for one in options_of(given.value))
+    if given.operator not in _COMPARISONS:
+        known = ", ".join(one.value for one in (*_COMPARISONS, FilterOperator.ALL))
+        msg = (
+            f"metadata cannot be compared by {given.operator.value!r}; expected one "
+            f"of: {known}"
+        )
+        raise InputError(msg)
+    return compared(given.key, _COMPARISONS[given.operator], given.value)
 
 
 def nodes_of(found: Found) -> list[NodeWithScore]:

@@ -1,14 +1,34 @@
 """Filtering: the chunks that a search may look at, by one statement."""
 
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.filters import Filters
-from kept.stores.sql import Connection, every
+from kept.errors import InputError
+from kept.filters import Condition, Filters, options_of
+from kept.stores.sql import Connection, every, marks
 from kept.stores.writing import ORD_BITS
+
+MOST_VALUES = 30_000
+
+Clause = tuple[str, list[Any]]
+Leaves = Callable[[Filters], list[Clause]]
+
+_EVERY_CHUNK = (
+    "SELECT c.no FROM documents d JOIN chunks c ON c.document_no = d.no WHERE "
+)
+_VALUE = "EXISTS (SELECT 1 FROM json_tree(d.metadata, ?) j WHERE "
+_SIGNS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+# Bytes, because a text may hold NUL, at which functions of characters stop.
+_WORDED = {
+    "contains": "instr(CAST(j.atom AS BLOB), CAST(? AS BLOB)) > 0",
+    "starts_with": "substr(CAST(j.atom AS BLOB), 1, ?) = CAST(? AS BLOB)",
+    "ends_with": "substr(CAST(j.atom AS BLOB), -?) = CAST(? AS BLOB)",
+}
 
 
 def allowed_chunks(
@@ -17,51 +37,105 @@ def allowed_chunks(
     """Return the sorted keys of the chunks that *filters* let through."""
     if filters.empty:
         return None
-    clauses = ["d.tenant_no = ?", "d.live"]
-    values: list[Any] = [tenant]
-    for clause, given in _conditions(filters):
-        clauses.append(clause)
-        values += given
-    if filters.tags:
-        sql = (
-            "SELECT DISTINCT t.no FROM chunk_tags t JOIN documents d"  # noqa: S608 -- marks
-            f" ON d.no = t.no >> {ORD_BITS}"
-            f" WHERE t.tenant_no = ? AND t.tag IN ({_marks(filters.tags)}) AND "
-        )
-        values = [tenant, *filters.tags, *values]
-    else:
-        sql = (
-            "SELECT c.no FROM documents d JOIN chunks c ON c.document_no = d.no WHERE "
-        )
-    rows = every(connection, sql + " AND ".join(clauses), tuple(values))
+    chunks, given = _chunks(tenant, filters)
+    untagged = replace(filters, tags=())
+    clauses = composed(untagged, lambda part: _leaves(tenant, part))
+    sql, values = joined("AND", [("d.tenant_no = ? AND d.live", [tenant]), *clauses])
+    rows = every(connection, chunks + sql, _bounded([*given, *values]))
     return np.sort(np.array([row[0] for row in rows], dtype=np.int64))
 
 
-def _conditions(filters: Filters) -> list[tuple[str, list[Any]]]:
+def _chunks(tenant: int, filters: Filters) -> Clause:
+    """Return where to look: at all chunks, or at those that have one of the tags."""
+    if not filters.tags:
+        return _EVERY_CHUNK, []
+    sql = (
+        "SELECT DISTINCT c.no FROM chunk_tags c JOIN documents d"  # noqa: S608 -- marks
+        f" ON d.no = c.no >> {ORD_BITS}"
+        f" WHERE c.tenant_no = ? AND c.tag IN ({marks(len(filters.tags))}) AND "
+    )
+    return sql, [tenant, *filters.tags]
+
+
+def composed(filters: Filters, leaves: Leaves) -> list[Clause]:
+    """Return conditions that all have to hold; *leaves* gives those of one level.
+
+    A comparison with something that is not there may be NULL: under and and or that
+    is as good as false, and none of *none_of* may be true.
+    """
+    found = leaves(filters)
+    found += [clause for part in filters.all_of for clause in composed(part, leaves)]
+    if filters.any_of:
+        parts = [_whole(part, leaves) for part in filters.any_of]
+        found.append(joined("OR", parts))
+    for part in filters.none_of:
+        clause, values = _whole(part, leaves)
+        found.append((f"{clause} IS NOT TRUE", values))
+    return found
+
+
+def joined(by: str, clauses: Sequence[Clause]) -> Clause:
+    """Return conditions as one, in brackets where they need them."""
+    told = f" {by} ".join(clause for clause, _ in clauses)
+    several = by == "OR" and len(clauses) > 1
+    return f"({told})" if several else told, [v for _, given in clauses for v in given]
+
+
+def _whole(filters: Filters, leaves: Leaves) -> Clause:
+    clauses = composed(filters, leaves)
+    if not clauses:
+        return "TRUE", []
+    clause, values = joined("AND", clauses)
+    return f"({clause})", values
+
+
+def _leaves(tenant: int, filters: Filters) -> list[Clause]:
     """Return each condition as SQL with its values."""
-    found: list[tuple[str, list[Any]]] = []
+    found: list[Clause] = []
     if filters.types:
-        found.append((f"d.type IN ({_marks(filters.types)})", list(filters.types)))
+        found.append((f"d.type IN ({marks(len(filters.types))})", [*filters.types]))
     if filters.documents:
-        marks = _marks(filters.documents)
-        found.append((f"d.id IN ({marks})", list(filters.documents)))
-    for key, wanted in sorted(filters.metadata.items()):
-        options = list(wanted) if isinstance(wanted, list | tuple) else [wanted]
+        named = filters.documents
+        found.append((f"d.id IN ({marks(len(named))})", [*named]))
+    if filters.tags:
         clause = (
-            "EXISTS (SELECT 1 FROM json_tree(d.metadata, ?) j"  # noqa: S608 -- marks
-            f" WHERE j.atom IN ({_marks(options)}))"
+            "EXISTS (SELECT 1 FROM chunk_tags t WHERE t.tenant_no = ?"  # noqa: S608 -- marks
+            f" AND t.tag IN ({marks(len(filters.tags))}) AND t.no = c.no)"
         )
+        found.append((clause, [tenant, *filters.tags]))
+    for key, wanted in sorted(filters.metadata.items()):
+        options = options_of(wanted)
+        clause = f"{_VALUE}j.atom IN ({marks(len(options))}))"
         found.append((clause, [_path(key), *options]))
     for operator, bound in ((">=", filters.since), ("<=", filters.until)):
         if bound is not None:
             clause = f"substr(d.metadata ->> ?, 1, {len(bound)}) {operator} ?"
             found.append((clause, [_path(filters.date_field), bound]))
-    return found
+    return found + [_compared(condition) for condition in filters.where]
+
+
+def _compared(condition: Condition) -> Clause:
+    path, value = _path(condition.key), condition.value
+    if condition.operator == "present":
+        return f"{_VALUE}j.atom <> '')", [path]
+    if condition.operator in _SIGNS:
+        compared = f"j.atom {_SIGNS[condition.operator]} ?"
+        return f"{_VALUE}j.type IN ('integer', 'real') AND {compared})", [path, value]
+    clause = f"{_VALUE}j.type = 'text' AND {_WORDED[condition.operator]})"
+    if condition.operator == "contains":
+        return clause, [path, value]
+    return clause, [path, len(str(value).encode()), value]
 
 
 def _path(key: str) -> str:
     return f"$.{json.dumps(key, ensure_ascii=False)}"
 
 
-def _marks(values: Any) -> str:  # noqa: ANN401 -- anything with a length
-    return ", ".join("?" for _ in values)
+def _bounded(values: list[Any]) -> tuple[Any, ...]:
+    if len(values) > MOST_VALUES:
+        msg = (
+            f"the filters name {len(values)} values, at most {MOST_VALUES} are taken; "
+            "narrow by a type, a tag or a field instead"
+        )
+        raise InputError(msg)
+    return tuple(values)

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
+from filter_cases import TAGS, TYPES, drawn, nested
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
 from kept.knowledge_base import KnowledgeBase
@@ -170,6 +172,37 @@ def test_filters_let_the_same_through(pair: Pair) -> None:
             seen.add(len(same))
         assert one == other
     assert seen == {0, 1, 2}
+
+
+def test_nested_filters_let_the_same_through(pair: Pair) -> None:
+    """Documents with every kind of metadata, under the filters of a fixed chance."""
+    extra = [
+        Draft(
+            text=f"Valve {place} stands in hall {place * 7} beside pump {place * 31}.",
+            type=TYPES[place % 2],
+            tags=TAGS[: place % 3],
+            metadata=drawn(place),
+        )
+        for place in range(12)
+    ]
+    receipts, _ = pair.take([*drafts(), *extra])
+    ids = [str(receipt.document_id) for receipt in receipts]
+    seen: set[int] = set()
+
+    @settings(max_examples=40, deadline=None, derandomize=True)
+    @given(filters=nested(ids))
+    def agree(filters: Filters) -> None:
+        mine, same = served.allowed(filters), embedded.allowed(filters)
+        shown = [None if one is None else one.tolist() for one in (mine, same)]
+        assert shown[0] == shown[1]
+        seen.add(len(shown[0] or ()))
+
+    with (
+        pair.base.store.shelf("default") as embedded,
+        pair.store.shelf("default") as served,
+    ):
+        agree()
+    assert len(seen) > 5
 
 
 def test_pins_and_places_are_the_same(pair: Pair) -> None:

@@ -11,17 +11,17 @@ from kept.embedders import checked
 from kept.errors import NotFoundError
 from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader
+from kept.http.compatible_schemas import (
+    EmbeddingsIn,
+    RerankIn,
+    RetrievalIn,
+    VectorStoreSearchIn,
+)
 from kept.http.conditions import of_dify, of_openai
 from kept.http.problems import Problem
 from kept.http.replying import replied
 from kept.http.reranking import reranked
-from kept.http.schemas import (
-    EmbeddingsIn,
-    RerankIn,
-    RetrievalIn,
-    SearchIn,
-    VectorStoreSearchIn,
-)
+from kept.http.schemas import SearchIn
 from kept.http.searching import searched
 from kept.model import Candidate
 from kept.text.tokens import count_tokens

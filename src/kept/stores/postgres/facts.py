@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kept.filters import values_of
 from kept.text.tokens import term_key
 
 SHOWN_CHARS = 64
@@ -44,12 +45,8 @@ def atom_of(key: str, value: Any) -> int | None:  # noqa: ANN401 -- of JSON
 
 
 def _atoms(key: str, value: Any) -> set[int]:  # noqa: ANN401 -- of JSON
-    if isinstance(value, Mapping):
-        return {atom for part in value.values() for atom in _atoms(key, part)}
-    if isinstance(value, list | tuple):
-        return {atom for part in value for atom in _atoms(key, part)}
-    atom = atom_of(key, value)
-    return set() if atom is None else {atom}
+    atoms = (atom_of(key, part) for part in values_of(value))
+    return {atom for atom in atoms if atom is not None}
 
 
 def _number(value: float) -> str:

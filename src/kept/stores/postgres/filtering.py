@@ -1,28 +1,36 @@
 """Filtering: the chunks that a search may look at, by one statement."""
 
-from typing import Any
+import json
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.filters import Filters
+from kept.filters import Condition, Filters, options_of, within
+from kept.stores.filtering import Clause, composed, joined
 from kept.stores.postgres.facts import atom_of, key_of
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.values import numbers
 
 _ALLOWED = (
     "SELECT c.no FROM kept.documents d JOIN kept.chunks c"
-    " ON c.tenant_no = d.tenant_no AND c.document_no = d.no"
-    " WHERE d.tenant_no = %s AND d.live"
+    " ON c.tenant_no = d.tenant_no AND c.document_no = d.no WHERE "
 )
 _TAGGED = (
-    " AND EXISTS (SELECT 1 FROM kept.chunk_tags g WHERE g.tenant_no = d.tenant_no"
+    "EXISTS (SELECT 1 FROM kept.chunk_tags g WHERE g.tenant_no = d.tenant_no"
     " AND g.no = c.no AND g.tag = ANY(%s))"
 )
+_LIVE = "d.tenant_no = %s AND d.live"
 _FACT = (
-    " AND EXISTS (SELECT 1 FROM kept.facts f WHERE f.tenant_no = d.tenant_no"
+    "EXISTS (SELECT 1 FROM kept.facts f WHERE f.tenant_no = d.tenant_no"
     " AND f.document_no = d.no AND "
 )
+_HAVING = (
+    f"SELECT d.no, d.metadata FROM kept.documents d WHERE {_LIVE}"  # noqa: S608 -- ours
+    f" AND {_FACT}f.key = ANY(%s))"
+)
+
+Found = Mapping[Condition, list[int]]
 
 
 def allowed_chunks(
@@ -31,30 +39,54 @@ def allowed_chunks(
     """Return the sorted keys of the chunks that *filters* let through."""
     if filters.empty:
         return None
-    sql, values = _ALLOWED, [tenant]
-    for clause, given in _conditions(filters):
-        sql += clause
-        values += given
-    rows = connection.raw.execute(sql.encode(), values, binary=True).fetchall()
+    found = _documents(connection, tenant, filters)
+    clauses = composed(filters, lambda part: _leaves(part, found))
+    sql, values = joined("AND", [(_LIVE, [tenant]), *clauses])
+    asked = (_ALLOWED + sql).encode()
+    rows = connection.raw.execute(asked, values, binary=True).fetchall()
     return np.sort(np.array([row[0] for row in rows], dtype=np.int64))
 
 
-def _conditions(filters: Filters) -> list[tuple[str, list[Any]]]:
+def _documents(connection: Connection, tenant: int, filters: Filters) -> Found:
+    """Return the documents for which each comparison within *filters* holds.
+
+    The server's own JSON refuses texts that metadata may hold, so it is read here,
+    that of the documents which have one of the keys.
+    """
+    wanted = dict.fromkeys(c for part in within(filters) for c in part.where)
+    if not wanted:
+        return {}
+    found: dict[Condition, list[int]] = {condition: [] for condition in wanted}
+    keys = numbers(sorted({key_of(condition.key) for condition in wanted}))
+    rows = connection.raw.execute(_HAVING.encode(), [tenant, keys], binary=True)
+    for no, metadata in rows:
+        known = json.loads(metadata)
+        for condition, documents in found.items():
+            if condition.holds(known.get(condition.key)):
+                documents.append(no)
+    return found
+
+
+def _leaves(filters: Filters, found: Found) -> list[Clause]:
     """Return each condition as SQL with its values."""
-    found: list[tuple[str, list[Any]]] = []
+    made: list[Clause] = []
     if filters.types:
-        found.append((" AND d.type = ANY(%s)", [list(filters.types)]))
+        made.append(("d.type = ANY(%s)", [list(filters.types)]))
     if filters.documents:
-        found.append((" AND d.id = ANY(%s)", [list(filters.documents)]))
+        made.append(("d.id = ANY(%s)", [list(filters.documents)]))
     if filters.tags:
-        found.append((_TAGGED, [list(filters.tags)]))
+        made.append((_TAGGED, [list(filters.tags)]))
     for key, wanted in sorted(filters.metadata.items()):
-        options = wanted if isinstance(wanted, list | tuple) else [wanted]
-        atoms = [a for option in options if (a := atom_of(key, option)) is not None]
-        found.append((_FACT + "f.atom = ANY(%s))", [numbers(atoms)]))
+        atoms = [
+            atom
+            for option in options_of(wanted)
+            if (atom := atom_of(key, option)) is not None
+        ]
+        made.append((f"{_FACT}f.atom = ANY(%s))", [numbers(atoms)]))
     for operator, bound in ((">=", filters.since), ("<=", filters.until)):
         if bound is not None:
             clause = f"f.key = %s AND pg_catalog.substr(f.shown, 1, %s) {operator} %s)"
             named = key_of(filters.date_field)
-            found.append((_FACT + clause, [named, len(bound), bound]))
-    return found
+            made.append((_FACT + clause, [named, len(bound), bound]))
+    made += [("d.no = ANY(%s)", [numbers(found[one])]) for one in filters.where]
+    return made
