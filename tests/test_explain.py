@@ -17,7 +17,7 @@ from kept.differences import (
 )
 from kept.errors import InputError, NotFoundError, SettingsError
 from kept.explain import WhyNot, why, why_not
-from kept.filters import Filters
+from kept.filters import Condition, Filters
 from kept.knobs import NOTHING, Number, Switch
 from kept.knowledge_base import KnowledgeBase
 from kept.model import Candidate, Query
@@ -340,6 +340,10 @@ def test_filters_that_exclude_are_named(filled: KnowledgeBase) -> None:
         ({"metadata": {"city": "Kiel"}}, ["metadata.city"]),
         ({"since": "2026-05-01", "until": "2026-06-01"}, ["since"]),
         ({"documents": ("another",)}, ["documents"]),
+        ({"where": (Condition("city", "contains", "ie"),)}, ["where.city.contains"]),
+        ({"any_of": (Filters(tags=("hr",)), Filters(types=("a",)))}, ["any_of"]),
+        ({"all_of": (Filters(tags=("law",)), Filters(tags=("hr",)))}, ["all_of.1"]),
+        ({"none_of": (Filters(tags=("hr",)), Filters(tags=("law",)))}, ["none_of.1"]),
     ],
 )
 def test_each_kind_of_filter_is_named(

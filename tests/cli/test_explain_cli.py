@@ -280,3 +280,15 @@ def kept(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str
         text=True,
         check=False,
     )
+
+
+def test_filters_as_json_narrow_a_search(store: Path) -> None:
+    """Of three memos the one about Leeds is left out, and why-not says by what."""
+    [leeds, *_] = run_json("search", QUESTION)["selected"]
+    filters = json.dumps({"none_of": [{"documents": [leeds["document_id"]]}]})
+
+    found = run_json("search", QUESTION, "--filters", filters)["selected"]
+    told = run_json("why-not", leeds["chunk_id"], QUESTION, "--filters", filters)
+
+    assert leeds["chunk_id"] not in {one["chunk_id"] for one in found}
+    assert (told["outcome"], list(told["filters"])) == ("filtered", ["none_of.0"])

@@ -195,6 +195,7 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
     assert ran.code == 0
     assert kept(*asked, "--type", "memo", "--where", "team=sales").json["selected"]
     assert not kept(*asked, "--where", "team=finance").json["selected"]
+    assert not kept(*asked, "--where", "team!=sales").json["selected"]
     assert "KEY=VALUE" in take_in(docs, "--meta", "team").complaint(3)
 
 

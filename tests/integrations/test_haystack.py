@@ -190,6 +190,61 @@ def test_filters_reach_the_search(ours: KeptRetriever) -> None:
         ours.run(QUESTION, filters={"meta.tags": 1})
 
 
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"field": "meta.year", "operator": ">=", "value": 2020}, 0),
+        ({"field": "meta.year", "operator": "!=", "value": 2020}, 1),
+        ({"field": "meta.year", "operator": "==", "value": None}, 1),
+        (
+            {
+                "operator": "NOT",
+                "conditions": [
+                    {"field": "meta.year", "operator": "==", "value": 2020},
+                    {"field": "meta.team", "operator": "in", "value": ["sales"]},
+                ],
+            },
+            1,
+        ),
+        (
+            {
+                "operator": "OR",
+                "conditions": [
+                    {"field": "meta.year", "operator": "<", "value": 2020},
+                    {"field": "meta.team", "operator": "==", "value": "sales"},
+                ],
+            },
+            0,
+        ),
+    ],
+)
+def test_filters_of_haystack_are_understood(
+    ours: KeptRetriever, filters: dict[str, Any], found: int
+) -> None:
+    """Comparisons and conditions mean what Haystack says; the documents lack both."""
+    documents = ours.run(QUESTION, filters=filters, top_k=1)["documents"]
+
+    assert len(documents) == found
+
+
+@pytest.mark.parametrize(
+    ("filters", "told"),
+    [
+        ({"field": "content", "operator": "==", "value": 1}, "expected meta.KEY"),
+        ({"field": "meta.a.b", "operator": "==", "value": 1}, "expected meta.KEY"),
+        ({"field": "meta.a", "operator": "~", "value": 1}, "there is no operator '~'"),
+        ({"operator": "XOR", "conditions": []}, "expected AND, OR or NOT"),
+        ({"operator": "AND", "conditions": ["a"]}, "a condition is 'a'"),
+    ],
+)
+def test_what_haystack_cannot_mean_is_refused(
+    ours: KeptRetriever, filters: dict[str, Any], told: str
+) -> None:
+    """The error says what is expected."""
+    with pytest.raises(InputError, match=told):
+        ours.run(QUESTION, filters=filters)
+
+
 def test_documents_without_scores_are_refused_if_scores_are_promised(
     guard: KeptGuard,
 ) -> None:

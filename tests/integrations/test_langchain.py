@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -12,6 +12,13 @@ from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnablePassthrough
+from langchain_core.structured_query import (
+    Comparator,
+    Comparison,
+    FilterDirective,
+    Operation,
+    Operator,
+)
 
 from kept import Filters, Found, KnowledgeBase, Selecting
 from kept.errors import InputError
@@ -111,6 +118,66 @@ def test_k_and_filters_reach_the_search(base: KnowledgeBase) -> None:
 
     tagged = KeptRetriever(base=base, filters=Filters(tags=("staff",)))
     assert tagged.invoke(QUESTION) == []
+
+
+@pytest.mark.parametrize(
+    ("filters", "texts"),
+    [
+        (Comparison(Comparator.GTE, "year", 2020), [LEEDS]),
+        (Comparison(Comparator.CONTAIN, "team", "eop"), [LEEDS]),
+        (Comparison(Comparator.CONTAIN, "year", 2026), [LEEDS]),
+        (
+            Operation(Operator.NOT, [Comparison(Comparator.LT, "year", 2020)]),
+            [LEEDS],
+        ),
+        (
+            Operation(
+                Operator.OR,
+                [
+                    Comparison(Comparator.EQ, "team", "sales"),
+                    Comparison(
+                        Comparator.GT,
+                        "seen",
+                        {"type": "date", "date": "2026-01-01"},
+                    ),
+                ],
+            ),
+            [LEEDS],
+        ),
+        (
+            Operation(
+                Operator.AND,
+                [
+                    Comparison(Comparator.NIN, "year", [2026]),
+                    Comparison(Comparator.EQ, "team", "people"),
+                ],
+            ),
+            [],
+        ),
+    ],
+)
+def test_filters_of_a_structured_query_narrow_the_search(
+    make_base: Callable[..., KnowledgeBase],
+    filters: FilterDirective,
+    texts: list[str],
+) -> None:
+    """Comparisons and operations mean what they mean elsewhere."""
+    known = {"year": 2026, "team": "people", "seen": "2026-02-01"}
+    own = make_base()
+    own.add(LEEDS, metadata=known)
+    own.add("The Leeds office opens at nine, or so it was.", metadata={"year": 2019})
+
+    found = KeptRetriever(base=own, filters=filters).invoke(QUESTION)
+
+    assert [one.page_content for one in found] == texts
+
+
+def test_a_comparison_that_is_not_ours_is_refused(base: KnowledgeBase) -> None:
+    """The error says what finds a part of a text."""
+    like = Comparison(Comparator.LIKE, "team", "%a%")
+
+    with pytest.raises(InputError, match="cannot be compared by 'like'"):
+        KeptRetriever(base=base, filters=like).invoke(QUESTION)
 
 
 def test_a_refusal_is_an_empty_list_and_is_heard_of(base: KnowledgeBase) -> None:

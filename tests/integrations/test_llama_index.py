@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -14,6 +15,12 @@ from llama_index.core.schema import (
     NodeWithScore,
     QueryBundle,
     TextNode,
+)
+from llama_index.core.vector_stores import (
+    FilterCondition,
+    FilterOperator,
+    MetadataFilter,
+    MetadataFilters,
 )
 
 from kept import Found, KnowledgeBase, Selecting
@@ -75,6 +82,53 @@ def test_a_query_engine_answers_from_kept(base: KnowledgeBase) -> None:
     assert LEEDS in str(response)
     assert "signals" not in str(response)
     assert response.source_nodes[0].node.get_content() == LEEDS
+
+
+@pytest.mark.parametrize(
+    ("operator", "value", "found"),
+    [
+        ("==", 2026, 1),
+        ("!=", 2026, 0),
+        (">", 2025, 1),
+        ("<", 2025, 0),
+        ("in", [2026], 1),
+        ("nin", [2026], 0),
+        ("any", [2026, 1], 1),
+        ("all", [2026, 1], 0),
+        ("contains", 2026, 1),
+        ("is_empty", None, 0),
+    ],
+)
+def test_metadata_filters_narrow_the_search(
+    make_base: Callable[..., KnowledgeBase],
+    operator: str,
+    value: Any,  # noqa: ANN401 -- whatever is compared
+    found: int,
+) -> None:
+    """Each operator means what LlamaIndex says, and not the opposite of it."""
+    one = MetadataFilter(key="year", operator=FilterOperator(operator), value=value)
+    never = MetadataFilter(key="team", operator=FilterOperator.TEXT_MATCH, value="x")
+    plain = MetadataFilters(filters=[one])
+    none = MetadataFilters(filters=[plain, never], condition=FilterCondition.NOT)
+    either = MetadataFilters(filters=[none, plain], condition=FilterCondition.OR)
+    own = make_base()
+    own.add(LEEDS, metadata={"year": 2026})
+
+    counts = [
+        len(KeptRetriever(own, filters=filters).retrieve(QUESTION))
+        for filters in (plain, none, either)
+    ]
+
+    assert counts == [found, 1 - found, 1]
+
+
+def test_an_operator_that_is_not_ours_is_refused(base: KnowledgeBase) -> None:
+    """The error names those that there are."""
+    operator = FilterOperator.TEXT_MATCH_INSENSITIVE
+    one = MetadataFilter(key="team", operator=operator, value="x")
+
+    with pytest.raises(InputError, match="cannot be compared by"):
+        KeptRetriever(base, filters=MetadataFilters(filters=[one]))
 
 
 def test_a_node_carries_its_story_and_the_first_the_record(
