@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from kept.embedders.hash import HashEmbedder
+from loopback import at_work
 
 DIMENSION = 64
 Vector = list[float]
@@ -81,12 +82,5 @@ def serving(
 ) -> Iterator[EmbeddingServer]:
     """Run an endpoint for the time of a test."""
     server = EmbeddingServer(vector, hangs=hangs)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with at_work(server, server.leave):
         yield server
-    finally:
-        server.leave.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()

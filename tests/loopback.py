@@ -94,12 +94,19 @@ class Server(ThreadingHTTPServer):
 def serving(*script: Act) -> Iterator[Server]:
     """Run a server for the time of a test."""
     server = Server(script)
+    with at_work(server, server.leave):
+        yield server
+
+
+@contextmanager
+def at_work(server: ThreadingHTTPServer, leave: threading.Event) -> Iterator[None]:
+    """Have a server answer; in the end *leave* tells its handlers to go home."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield server
+        yield
     finally:
-        server.leave.set()
+        leave.set()
         server.shutdown()
         server.server_close()
         thread.join()

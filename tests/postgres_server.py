@@ -7,7 +7,7 @@ that is started here.
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,6 +111,18 @@ class Server:
 def _drop(connection: "psycopg.Connection[Any]", name: str) -> None:
     statement = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
     connection.execute(statement.format(sql.Identifier(name)))
+
+
+def by_name(make: Callable[[], str]) -> Callable[[str], str]:
+    """Return a function that gives each name a database of its own."""
+    made: dict[str, str] = {}
+
+    def address(name: str) -> str:
+        if name not in made:
+            made[name] = make()
+        return made[name]
+
+    return address
 
 
 @contextmanager

@@ -3,13 +3,12 @@
 import hashlib
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kept.embedders.hash import HashEmbedder
+from counting import CountingEmbedder
 from kept.errors import EmbedderMismatchError, InputError
 from kept.ingest import Handed, Ingest
 from kept.knowledge_base import KnowledgeBase
@@ -39,35 +38,6 @@ def handed(uri: str, text: str, **fields: object) -> Handed:
 def taken(base: KnowledgeBase, *items: Handed) -> list[Receipt]:
     """Ingest and return the receipts."""
     return list(base.ingest(items))
-
-
-@dataclass
-class CountingEmbedder:
-    """A hash embedder that remembers how many texts it was asked for."""
-
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-    texts: list[str] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        return self.inner.id
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
-
-    @property
-    def near_match_distance(self) -> float:
-        return self.inner.near_match_distance
-
-    @property
-    def near_duplicate_cosine(self) -> float:
-        return self.inner.near_duplicate_cosine
-
-    def embed(self, texts: Iterable[str]) -> Vectors:
-        listed = list(texts)
-        self.texts += listed
-        return self.inner.embed(listed)
 
 
 def counted(base: KnowledgeBase, items: Iterable[Handed]) -> tuple[list[Receipt], int]:

@@ -9,6 +9,7 @@ from test_http_access import *  # noqa: F403 -- the same tests
 from test_http_documents import *  # noqa: F403 -- the same tests
 
 from kept.stores.sql import every
+from postgres_server import by_name
 
 PAGES = ("/ask", "/documents", "/documents?find=pump", "/ledger", "/traces", "/audit")
 
@@ -16,14 +17,7 @@ PAGES = ("/ask", "/documents", "/documents?find=pump", "/ledger", "/traces", "/a
 @pytest.fixture
 def new_store(make_database: Callable[[], str]) -> Callable[[str], str]:
     """Return a function that gives the store of a name its address."""
-    made: dict[str, str] = {}
-
-    def address(name: str) -> str:
-        if name not in made:
-            made[name] = make_database()
-        return made[name]
-
-    return address
+    return by_name(make_database)
 
 
 def test_a_key_is_shown_once_and_stored_as_a_digest(house: House) -> None:

@@ -1,12 +1,11 @@
 """Asking with a language model: through the command line, over a real wire."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_server import Unavailable, llama
 
 from commands import Ran, kept
 from kept.answer import NOTHING_FOUND
@@ -40,15 +39,6 @@ def store(base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KEPT_EMBEDDER", "hash")
     base.close()
     return base.store.folder
-
-
-@pytest.fixture(scope="module")
-def real_server() -> Iterator[str]:
-    try:
-        with llama() as address:
-            yield address
-    except Unavailable as reason:
-        pytest.skip(f"no llama.cpp server: {reason}")
 
 
 @pytest.fixture

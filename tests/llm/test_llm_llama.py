@@ -6,12 +6,10 @@ contract, time-outs, streams and cancellation.
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-from llama_server import Unavailable, llama
 
 from kept.errors import LLMTimeoutError
 from kept.llm.client import JsonMode, OpenAIChat
@@ -21,15 +19,6 @@ from kept.ports import Opinion
 
 SECRET = b"a secret of the tests"
 TALK = [{"role": "user", "content": "Tell a very long story about a lighthouse."}]
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    try:
-        with llama() as address:
-            yield address
-    except Unavailable as reason:
-        pytest.skip(f"no llama.cpp server: {reason}")
 
 
 def chat_with(server: str, **changes: Any) -> OpenAIChat:  # noqa: ANN401 -- settings
@@ -44,13 +33,13 @@ def busy(server: str) -> bool:
     return any(slot["is_processing"] for slot in slots)
 
 
-def test_the_judge_gets_a_verdict_by_schema(server: str) -> None:
+def test_the_judge_gets_a_verdict_by_schema(real_server: str) -> None:
     """Constrained decoding makes even a tiny model answer in the contract."""
     reference = Reference(
         item="Sleep", evidence="up at four", text="I wake at four.", label=2
     )
 
-    with chat_with(server) as chat:
+    with chat_with(real_server) as chat:
         opinion = LLMJudge(model=chat, secret=SECRET).ask(reference)
 
         assert isinstance(opinion, Opinion)
@@ -60,7 +49,7 @@ def test_the_judge_gets_a_verdict_by_schema(server: str) -> None:
         assert chat.usage.completion_tokens > 0
 
 
-def test_a_list_has_the_length_that_the_schema_asks_for(server: str) -> None:
+def test_a_list_has_the_length_that_the_schema_asks_for(real_server: str) -> None:
     """Lengths hold on the wire; ranges of numbers do not, so replies are checked."""
     score = {"type": "number", "enum": [0, 0.5, 1]}
     scores = {"type": "array", "items": score, "minItems": 3, "maxItems": 3}
@@ -71,49 +60,49 @@ def test_a_list_has_the_length_that_the_schema_asks_for(server: str) -> None:
         "additionalProperties": False,
     }
 
-    with chat_with(server, max_tokens=64) as chat:
+    with chat_with(real_server, max_tokens=64) as chat:
         reply = chat.complete(TALK, json_schema=schema)
 
     assert len(json.loads(reply)["scores"]) == 3
 
 
-def test_a_stream_arrives_in_several_pieces(server: str) -> None:
+def test_a_stream_arrives_in_several_pieces(real_server: str) -> None:
     """The pieces together are the answer; its tokens are counted."""
-    with chat_with(server, max_tokens=8) as chat:
+    with chat_with(real_server, max_tokens=8) as chat:
         pieces = list(chat.stream(TALK))
 
         assert len(pieces) > 1
         assert chat.usage.completion_tokens == 8
 
 
-def test_the_same_question_gets_the_same_answer(server: str) -> None:
+def test_the_same_question_gets_the_same_answer(real_server: str) -> None:
     """Temperature 0 and a fixed seed repeat themselves."""
-    with chat_with(server, max_tokens=8) as chat:
+    with chat_with(real_server, max_tokens=8) as chat:
         assert chat.complete(TALK) == chat.complete(TALK)
 
 
-def test_a_slow_answer_times_out(server: str) -> None:
+def test_a_slow_answer_times_out(real_server: str) -> None:
     """The deadline holds while the server is still reading the prompt."""
     numbers = " ".join(str(n * n) for n in range(60))
     ask = [{"role": "user", "content": f"Explain each of these numbers: {numbers}"}]
 
     with (
-        chat_with(server, timeout_seconds=0.05) as chat,
+        chat_with(real_server, timeout_seconds=0.05) as chat,
         pytest.raises(LLMTimeoutError),
     ):
         chat.complete(ask)
 
 
-def test_closing_a_stream_stops_the_model(server: str) -> None:
+def test_closing_a_stream_stops_the_model(real_server: str) -> None:
     """A reader who leaves takes the work along."""
-    with chat_with(server, max_tokens=1500) as chat:
+    with chat_with(real_server, max_tokens=1500) as chat:
         pieces = chat.stream(TALK)
         next(pieces)
-        was_busy = busy(server)
+        was_busy = busy(real_server)
         pieces.close()
 
         assert was_busy
-        assert idle_within(server, seconds=30)
+        assert idle_within(real_server, seconds=30)
 
 
 def idle_within(server: str, seconds: float) -> bool:

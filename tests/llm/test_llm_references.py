@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from llama_server import Unavailable, llama
 
 from commands import Ran, kept
 from kept import examples_few_shot
@@ -24,15 +23,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KEPT_STORE", str(tmp_path / "references"))
     monkeypatch.setenv("KEPT_EMBEDDER", "hash")
-
-
-@pytest.fixture(scope="module")
-def real_server() -> Iterator[str]:
-    try:
-        with llama() as address:
-            yield address
-    except Unavailable as reason:
-        pytest.skip(f"no llama.cpp server: {reason}")
 
 
 @pytest.fixture

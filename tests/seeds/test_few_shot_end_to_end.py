@@ -1,9 +1,7 @@
 """Few-shot references through the product: Specs 33 to 38 as a user runs them."""
 
 import json
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,53 +9,18 @@ import numpy as np
 import pytest
 
 from commands import kept
+from counting import CountingEmbedder
 from kept import examples_few_shot
 from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderError, InputError
 from kept.knowledge_base import KnowledgeBase
 from kept.labelling import ChunkScores
-from kept.ports import Vectors
 from kept.questionnaire import KeywordTagger, phq8
 from kept.reference_store import ReferenceStore, read_evidence
 from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
 
 PARTICIPANT, EVIDENCE = read_evidence(examples_few_shot.EVIDENCE)
 Make = Callable[..., KnowledgeBase]
-
-
-@dataclass
-class Counting:
-    """The hash embedder, counting its calls, and slow if told to be."""
-
-    inner: HashEmbedder = field(default_factory=HashEmbedder)
-    calls: list[int] = field(default_factory=list)
-    pause_seconds: float = 0.0
-
-    @property
-    def id(self) -> str:
-        """The inner id."""
-        return self.inner.id
-
-    @property
-    def dimension(self) -> int:
-        """The inner dimension."""
-        return self.inner.dimension
-
-    @property
-    def near_match_distance(self) -> float:
-        """The inner distance."""
-        return self.inner.near_match_distance
-
-    @property
-    def near_duplicate_cosine(self) -> float:
-        """The inner cosine."""
-        return self.inner.near_duplicate_cosine
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed, and count."""
-        self.calls.append(len(texts))
-        time.sleep(self.pause_seconds)
-        return self.inner.embed(texts)
 
 
 def chunks() -> list[ReferenceChunk]:
@@ -69,13 +32,13 @@ def chunks() -> list[ReferenceChunk]:
 
 
 @pytest.fixture
-def embedder() -> Counting:
+def embedder() -> CountingEmbedder:
     """Return an embedder that counts."""
-    return Counting()
+    return CountingEmbedder()
 
 
 @pytest.fixture
-def references(make_base: Make, embedder: Counting) -> ReferenceStore:
+def references(make_base: Make, embedder: CountingEmbedder) -> ReferenceStore:
     """Return a store of the invented interviews; its embedder counts."""
     base = make_base(preset="few_shot")
     base.__dict__["embedder"] = embedder
@@ -125,17 +88,17 @@ def test_similarities_are_computed_against_all_reference_chunks(
 
 
 def test_one_batch_query_embedding_per_participant(
-    references: ReferenceStore, embedder: Counting
+    references: ReferenceStore, embedder: CountingEmbedder
 ) -> None:
     """'Before: up to 8 sequential query embeddings; after: 1 batch' (Spec 37)."""
     references.choose(EVIDENCE, PARTICIPANT)
 
-    assert embedder.calls == [len(EVIDENCE)]
+    assert [len(texts) for texts in embedder.calls] == [len(EVIDENCE)]
 
 
 def test_batching_can_be_switched_off_and_changes_nothing(
     references: ReferenceStore,
-    embedder: Counting,
+    embedder: CountingEmbedder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """EMBEDDING_ENABLE_BATCH_QUERY_EMBEDDING=false embeds one by one."""
@@ -144,11 +107,11 @@ def test_batching_can_be_switched_off_and_changes_nothing(
     references.base.override({"EMBEDDING_ENABLE_BATCH_QUERY_EMBEDDING": "false"})
 
     assert references.choose(EVIDENCE, PARTICIPANT).bundle.text == batched
-    assert embedder.calls == [1] * len(EVIDENCE)
+    assert [len(texts) for texts in embedder.calls] == [1] * len(EVIDENCE)
 
 
 def test_the_query_embedding_has_a_time_out(
-    references: ReferenceStore, embedder: Counting
+    references: ReferenceStore, embedder: CountingEmbedder
 ) -> None:
     """EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS is the value that the message names."""
     references.base.override({"EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS": 1})

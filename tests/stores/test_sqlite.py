@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kept.errors import NotFoundError, StoreReadOnlyError
+from kept.errors import EmbedderMismatchError, NotFoundError, StoreReadOnlyError
 from kept.knowledge_base import KnowledgeBase
 from kept.ports import Store
 from kept.stores import sqlite
@@ -41,6 +41,14 @@ def test_a_store_to_be_read_is_not_made(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "nowhere", writable=False)
 
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_vectors_of_another_length_are_refused(base: KnowledgeBase) -> None:
+    """The same name with another dimension is another embedder, and both are told."""
+    base.store.claim("model", 512)
+
+    with pytest.raises(EmbedderMismatchError, match=r"512 numbers.*64 numbers"):
+        base.store.claim("model", 64)
 
 
 def test_a_store_opened_to_be_read_refuses_to_write(base: KnowledgeBase) -> None:

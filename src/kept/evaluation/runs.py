@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import SEEK_END
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, ClassVar, Literal, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from kept.closing import Closing
 from kept.errors import InputError
 from kept.evaluation.collection import unique
 from kept.evaluation.lines import at_line
@@ -137,7 +137,7 @@ _HEADER = TypeAdapter(RunHeader)
 _RECORD = TypeAdapter(QueryRecord)
 
 
-class RunWriter:
+class RunWriter(Closing):
     """Writes a run line by line; what is written survives an interrupt.
 
     *done* holds what an earlier, interrupted attempt had already written.
@@ -149,15 +149,8 @@ class RunWriter:
         self.done: dict[str, QueryRecord] = {}
         self._stream = self._opened()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let go of the file."""
         self._stream.close()
 
     def add(self, record: QueryRecord) -> None:

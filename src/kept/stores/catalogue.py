@@ -1,124 +1,131 @@
-"""The catalogue: looking up what a store holds, in any database with its tables.
-
-A store takes these functions as its methods.
-"""
+"""The catalogue: looking up what a store holds, in any database with its tables."""
 
 import json
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from kept.model import Chunk, Document
 from kept.receipts import Alias, KnownSource, LedgerRow, Similarity, StoredDocument
 from kept.stores import reading
+from kept.stores.books import Books, repeatable
 from kept.stores.fates import Fate, fate_of
+from kept.stores.meta import embedder_in
 from kept.stores.sql import Connection, Database, every, first
-from kept.stores.writing import find
+from kept.stores.writing import as_json, find
 
 
-class Catalogued(Protocol):
-    """A store whose tables can be read."""
+class Catalogue(ABC):
+    """What every kind of store can tell, and change, by its tables alone."""
+
+    database: Database
+    overriding: ClassVar[str]
 
     @property
-    def database(self) -> Database:
-        """The tables."""
-        ...
+    @abstractmethod
+    def books(self) -> Books:
+        """How documents are kept in this kind of database."""
 
+    @property
+    def writable(self) -> bool:
+        """Whether anything may be changed here."""
+        return self.database.writable
 
-def document(store: Catalogued, tenant: str, document_id: str) -> tuple[Document, str]:
-    """Return a document and its whole text."""
-    with _tenant(store, tenant) as (connection, no):
-        found = find(connection, no, document_id)
-        return (
-            reading.document_by_no(connection, found),
-            reading.text_of(connection, found),
-        )
+    def embedder(self) -> tuple[str, int] | None:
+        """Return the id and dimension of the embedder, if there are vectors yet."""
+        with self.database.reading() as connection:
+            return embedder_in(connection)
 
+    def document(self, tenant: str, document_id: str) -> tuple[Document, str]:
+        """Return a document and its whole text."""
+        with self._tenant(tenant) as (connection, no):
+            found = find(connection, no, document_id)
+            return (
+                reading.document_by_no(connection, found),
+                reading.text_of(connection, found),
+            )
 
-def chunks(store: Catalogued, tenant: str, document_id: str) -> list[Chunk]:
-    """Return the chunks of a document in order."""
-    with _tenant(store, tenant) as (connection, no):
-        found = find(connection, no, document_id)
-        whole = reading.document_by_no(connection, found)
-        return reading.chunks_of(connection, whole, found)
+    def chunks(self, tenant: str, document_id: str) -> list[Chunk]:
+        """Return the chunks of a document in order."""
+        with self._tenant(tenant) as (connection, no):
+            found = find(connection, no, document_id)
+            whole = reading.document_by_no(connection, found)
+            return reading.chunks_of(connection, whole, found)
 
+    def documents(
+        self, tenant: str, *, all_versions: bool = False
+    ) -> list[StoredDocument]:
+        """Return a tenant's documents, oldest first."""
+        with self._tenant(tenant) as (connection, no):
+            rows = reading.stored_documents(connection, no, all_versions=all_versions)
+            return list(rows)
 
-def documents(
-    store: Catalogued, tenant: str, *, all_versions: bool = False
-) -> list[StoredDocument]:
-    """Return a tenant's documents, oldest first."""
-    with _tenant(store, tenant) as (connection, no):
-        rows = reading.stored_documents(connection, no, all_versions=all_versions)
-        return list(rows)
+    def fate(self, tenant: str, named: str) -> Fate:
+        """Return what became of a document, chunk, alias or source."""
+        with self._tenant(tenant) as (connection, no):
+            return fate_of(connection, no, named)
 
+    def ledger(self, tenant: str, limit: int = 100) -> list[LedgerRow]:
+        """Return the latest lines of the ledger."""
+        with self._tenant(tenant) as (connection, no):
+            return reading.ledger_rows(connection, no, limit)
 
-def fate(store: Catalogued, tenant: str, named: str) -> Fate:
-    """Return what became of a document, chunk, alias or source."""
-    with _tenant(store, tenant) as (connection, no):
-        return fate_of(connection, no, named)
+    def aliases(self, tenant: str) -> list[Alias]:
+        """Return the texts that were reused, with the rule that fired."""
+        with self._tenant(tenant) as (connection, no):
+            return reading.aliases(connection, no)
 
+    def alias(self, tenant: str, alias_id: str) -> Alias:
+        """Return one alias with its text."""
+        with self._tenant(tenant) as (connection, no):
+            return reading.alias_by_id(connection, no, alias_id)
 
-def ledger(store: Catalogued, tenant: str, limit: int = 100) -> list[LedgerRow]:
-    """Return the latest lines of the ledger."""
-    with _tenant(store, tenant) as (connection, no):
-        return reading.ledger_rows(connection, no, limit)
+    def overrides(self, tenant: str) -> dict[str, Any]:
+        """Return the settings that a tenant has of its own."""
+        with self._tenant(tenant) as (connection, no):
+            sql = "SELECT overrides FROM states WHERE tenant_no = ?"
+            row = first(connection, sql, (no,))
+            return dict(json.loads(row[0])) if row else {}
 
+    @repeatable
+    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
+        """Give a tenant settings of its own, in place of those it had."""
+        with self.database.writing(tenant) as connection:
+            no = self.books.tenant_no(connection, tenant)
+            connection.execute(self.overriding, (as_json(overrides), no))
 
-def aliases(store: Catalogued, tenant: str) -> list[Alias]:
-    """Return the texts that were reused, with the rule that fired."""
-    with _tenant(store, tenant) as (connection, no):
-        return reading.aliases(connection, no)
+    def source(self, tenant: str, uri: str) -> KnownSource | None:
+        """Return what is remembered of a source."""
+        with self._tenant(tenant) as (connection, no):
+            return reading.known_source(connection, no, uri)
 
+    def sources(self, tenant: str, prefix: str) -> list[str]:
+        """Return the known sources under *prefix*."""
+        with self._tenant(tenant) as (connection, no):
+            return reading.source_uris(connection, no, prefix)
 
-def alias(store: Catalogued, tenant: str, alias_id: str) -> Alias:
-    """Return one alias with its text."""
-    with _tenant(store, tenant) as (connection, no):
-        return reading.alias_by_id(connection, no, alias_id)
+    def similarities(self, tenant: str) -> list[Similarity]:
+        """Return every comparison made for near duplicates."""
+        with self._tenant(tenant) as (connection, no):
+            rows = every(
+                connection,
+                "SELECT rule, similarity, accepted FROM similarities"
+                " WHERE tenant_no = ? ORDER BY no",
+                (no,),
+            )
+            return [
+                Similarity(rule=rule, similarity=value, accepted=bool(accepted))
+                for rule, value, accepted in rows
+            ]
 
+    def tenants(self) -> list[str]:
+        """Return the names of all tenants, in order."""
+        with self.database.reading() as connection:
+            rows = every(connection, "SELECT name FROM tenants ORDER BY name")
+            return [row[0] for row in rows]
 
-def overrides(store: Catalogued, tenant: str) -> dict[str, Any]:
-    """Return the settings that a tenant has of its own."""
-    with _tenant(store, tenant) as (connection, no):
-        sql = "SELECT overrides FROM states WHERE tenant_no = ?"
-        row = first(connection, sql, (no,))
-        return dict(json.loads(row[0])) if row else {}
-
-
-def source(store: Catalogued, tenant: str, uri: str) -> KnownSource | None:
-    """Return what is remembered of a source."""
-    with _tenant(store, tenant) as (connection, no):
-        return reading.known_source(connection, no, uri)
-
-
-def sources(store: Catalogued, tenant: str, prefix: str) -> list[str]:
-    """Return the known sources under *prefix*."""
-    with _tenant(store, tenant) as (connection, no):
-        return reading.source_uris(connection, no, prefix)
-
-
-def similarities(store: Catalogued, tenant: str) -> list[Similarity]:
-    """Return every comparison made for near duplicates."""
-    with _tenant(store, tenant) as (connection, no):
-        rows = every(
-            connection,
-            "SELECT rule, similarity, accepted FROM similarities"
-            " WHERE tenant_no = ? ORDER BY no",
-            (no,),
-        )
-        return [
-            Similarity(rule=rule, similarity=value, accepted=bool(accepted))
-            for rule, value, accepted in rows
-        ]
-
-
-def tenants(store: Catalogued) -> list[str]:
-    """Return the names of all tenants, in order."""
-    with store.database.reading() as connection:
-        rows = every(connection, "SELECT name FROM tenants ORDER BY name")
-        return [row[0] for row in rows]
-
-
-@contextmanager
-def _tenant(store: Catalogued, name: str) -> Iterator[tuple[Connection, int]]:
-    with store.database.reading(name) as connection:
-        yield connection, reading.tenant_no(connection, name)
+    @contextmanager
+    def _tenant(self, name: str) -> Iterator[tuple[Connection, int]]:
+        with self.database.reading(name) as connection:
+            yield connection, reading.tenant_no(connection, name)

@@ -36,6 +36,15 @@ def set_embedder(connection: Connection, embedder_id: str, dimension: int) -> No
     )
 
 
+def refuse_other(found: tuple[str, int], embedder_id: str, dimension: int) -> None:
+    """Refuse another embedder than the store's, or another length of its vectors."""
+    if found[0] != embedder_id:
+        raise EmbedderMismatchError(found[0], embedder_id)
+    if found[1] != dimension:
+        stored, given = (f"{embedder_id}, {n} numbers" for n in (found[1], dimension))
+        raise EmbedderMismatchError(stored, given)
+
+
 def require_embedder(connection: Connection, embedder_id: str) -> None:
     """Refuse vectors of another embedder than the store's."""
     found = embedder_in(connection)

@@ -4,21 +4,27 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kept.errors import EmbedderMismatchError, NotFoundError, StoreError
+from kept.errors import NotFoundError, StoreError
 from kept.model import Document
-from kept.stores import catalogue, writing
 from kept.stores.books import Books
+from kept.stores.catalogue import Catalogue
 from kept.stores.connection import Database
 from kept.stores.index_ports import Indexes
 from kept.stores.indexes import TenantIndexes
 from kept.stores.intake import Intake
 from kept.stores.locks import FileHolds
-from kept.stores.meta import embedder_in, epoch_of, fingerprint, set_embedder
+from kept.stores.meta import (
+    embedder_in,
+    epoch_of,
+    fingerprint,
+    refuse_other,
+    set_embedder,
+)
 from kept.stores.operations import Finding
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
@@ -31,10 +37,12 @@ OPEN_TENANTS = 64
 CACHED_DOCUMENTS = 50_000
 
 
-class SqliteStore:
+class SqliteStore(Catalogue):
     """Documents, chunks, vectors and their history in one folder."""
 
     shelf_kind: ClassVar[type[Shelf]] = Shelf
+    database: Database
+    overriding = "UPDATE tenants SET overrides = ? WHERE no = ?"
 
     def __init__(self, folder: Path, *, writable: bool = True) -> None:
         self.folder = folder
@@ -48,11 +56,6 @@ class SqliteStore:
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
         self._documents: dict[tuple[int, int], dict[int, Document]] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-
-    @property
-    def writable(self) -> bool:
-        """Whether anything may be changed here."""
-        return self.database.writable
 
     @property
     def books(self) -> Books:
@@ -87,11 +90,6 @@ class SqliteStore:
 
     # -- the embedder whose vectors are here
 
-    def embedder(self) -> tuple[str, int] | None:
-        """Return the id and dimension of the embedder, if there are vectors yet."""
-        with self.database.reading() as connection:
-            return embedder_in(connection)
-
     def claim(self, embedder_id: str, dimension: int) -> None:
         """Make this the store's embedder, or refuse if it has another one."""
         found = self.embedder()
@@ -101,8 +99,7 @@ class SqliteStore:
                 if found is None:
                     set_embedder(connection, embedder_id, dimension)
                     return
-        if found != (embedder_id, dimension):
-            raise EmbedderMismatchError(found[0], embedder_id)
+        refuse_other(found, embedder_id, dimension)
 
     # -- the query side
 
@@ -174,30 +171,6 @@ class SqliteStore:
             }
             documents = self._documents[key] = {}
         return documents
-
-    # -- looking things up
-
-    document = catalogue.document
-    chunks = catalogue.chunks
-    documents = catalogue.documents
-    fate = catalogue.fate
-    ledger = catalogue.ledger
-    aliases = catalogue.aliases
-    alias = catalogue.alias
-    overrides = catalogue.overrides
-    source = catalogue.source
-    sources = catalogue.sources
-    similarities = catalogue.similarities
-    tenants = catalogue.tenants
-
-    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
-        """Give a tenant settings of its own, in place of those it had."""
-        with self.database.writing() as connection:
-            no = writing.tenant_no(connection, tenant)
-            connection.execute(
-                "UPDATE tenants SET overrides = ? WHERE no = ?",
-                (writing.as_json(overrides), no),
-            )
 
     # -- upkeep
 

@@ -6,19 +6,13 @@ from typing import Any
 import pytest
 
 from kept.stores.postgres.store import PostgresStore
+from postgres_server import by_name
 
 
 @pytest.fixture
 def new_store(make_database: Callable[[], str]) -> Callable[[str], str]:
     """Return a function that gives the store of a name its address."""
-    made: dict[str, str] = {}
-
-    def address(name: str) -> str:
-        if name not in made:
-            made[name] = make_database()
-        return made[name]
-
-    return address
+    return by_name(make_database)
 
 
 @pytest.fixture

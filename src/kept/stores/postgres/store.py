@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-from kept.errors import EmbedderMismatchError, StoreError
+from kept.errors import StoreError
 from kept.logs import Logger
-from kept.stores import catalogue
+from kept.stores.catalogue import Catalogue
 from kept.stores.intake import Intake
-from kept.stores.meta import embedder_in, fingerprint, meta_of
+from kept.stores.meta import embedder_in, fingerprint, meta_of, refuse_other
 from kept.stores.operations import Finding
 from kept.stores.postgres.books import PostgresBooks
 from kept.stores.postgres.connection import Database, Options
@@ -28,7 +27,6 @@ from kept.stores.postgres.spooling import TableSpool
 from kept.stores.sql import Connection as AnyConnection
 from kept.stores.sql import first, only
 from kept.stores.sums import as_state
-from kept.stores.writing import as_json
 from kept.text.tokens import analysis_id
 
 SCANNED_WHOLE = 20_000
@@ -36,8 +34,11 @@ SCANNED_WHOLE = 20_000
 logger = Logger(__name__)
 
 
-class PostgresStore:
+class PostgresStore(Catalogue):
     """Documents, chunks, vectors and their history in one PostgreSQL database."""
+
+    database: Database
+    overriding = "UPDATE kept.states SET overrides = ? WHERE tenant_no = ?"
 
     def __init__(
         self,
@@ -59,11 +60,6 @@ class PostgresStore:
         self.growth = Growth(self.database, self._vector, scanned_whole)
 
     @property
-    def writable(self) -> bool:
-        """Whether anything may be changed here."""
-        return self.database.writable
-
-    @property
     def books(self) -> PostgresBooks:
         """How documents are kept in PostgreSQL."""
         return PostgresBooks(self._vector)
@@ -79,32 +75,6 @@ class PostgresStore:
         self.database.close()
 
     # -- looking after it
-
-    document = catalogue.document
-    chunks = catalogue.chunks
-    documents = catalogue.documents
-    fate = catalogue.fate
-    ledger = catalogue.ledger
-    aliases = catalogue.aliases
-    alias = catalogue.alias
-    overrides = catalogue.overrides
-    source = catalogue.source
-    sources = catalogue.sources
-    similarities = catalogue.similarities
-    tenants = catalogue.tenants
-
-    def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
-        """Give a tenant settings of its own, in place of those it had."""
-
-        def change() -> None:
-            with self.database.writing(tenant) as connection:
-                no = self.books.tenant_no(connection, tenant)
-                connection.execute(
-                    "UPDATE kept.states SET overrides = ? WHERE tenant_no = ?",
-                    (as_json(overrides), no),
-                )
-
-        self.database.again(change)
 
     def reachable(self) -> bool:
         """Tell whether the server answers."""
@@ -143,23 +113,12 @@ class PostgresStore:
 
     # -- the embedder whose vectors are here
 
-    def embedder(self) -> tuple[str, int] | None:
-        """Return the id and dimension of the embedder, if there are vectors yet."""
-        with self.database.reading() as connection:
-            return embedder_in(connection)
-
     def claim(self, embedder_id: str, dimension: int) -> None:
         """Make this the store's embedder, or refuse if it has another one."""
         found = self.embedder()
         if found is None:
             found = self.database.again(lambda: self._claimed(embedder_id, dimension))
-        if found[0] != embedder_id:
-            raise EmbedderMismatchError(found[0], embedder_id)
-        if found[1] != dimension:
-            stored, given = (
-                f"{embedder_id}, {n} numbers" for n in (found[1], dimension)
-            )
-            raise EmbedderMismatchError(stored, given)
+        refuse_other(found, embedder_id, dimension)
 
     def _claimed(self, embedder_id: str, dimension: int) -> tuple[str, int]:
         """Name the embedder, unless another node was quicker."""

@@ -1,0 +1,32 @@
+"""An embedder that remembers what it was asked for."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kept.embedders.hash import HashEmbedder
+from kept.ports import Vectors
+
+
+@dataclass
+class CountingEmbedder:
+    """The hash embedder, with the texts of each call, and slow if told to be."""
+
+    inner: HashEmbedder = field(default_factory=HashEmbedder)
+    calls: list[list[str]] = field(default_factory=list)
+    pause_seconds: float = 0.0
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- the inner one's
+        return getattr(self.inner, name)
+
+    @property
+    def texts(self) -> list[str]:
+        """Every text that was asked for, in order."""
+        return [text for call in self.calls for text in call]
+
+    def embed(self, texts: Iterable[str]) -> Vectors:
+        """Embed, and remember."""
+        self.calls.append(list(texts))
+        time.sleep(self.pause_seconds)
+        return self.inner.embed(self.calls[-1])
