@@ -70,7 +70,8 @@ def _variables(settings: type[BaseSettings], name: str) -> str:
     alias = settings.model_fields[name].validation_alias
     choices = getattr(alias, "choices", None)
     if choices:
-        return ", ".join(f"`{str(choice).upper()}`" for choice in choices)
+        names = dict.fromkeys(str(choice).upper() for choice in choices)
+        return ", ".join(f"`{name}`" for name in names)
     if isinstance(alias, str):
         return f"`{alias.upper()}`"
     prefix = settings.model_config.get("env_prefix", "")

@@ -396,6 +396,20 @@ def test_superseded_deleted_and_unknown_names_are_said_plainly(
         why_not(base, f"{new.document_id}:0007", asking())
 
 
+def test_a_document_goes_by_its_file_name_or_its_title(make_base: Make) -> None:
+    """People name a file as they see it; a name that two have is not guessed at."""
+    base = make_base()
+    [one] = base.add(LEAVE[0], source_uri="/home/a/rules_1.md", title="Leave")
+    base.add(LEAVE[1], source_uri="/home/a/rulesX1.md", title="Twice")
+    base.add(LEAVE[2], source_uri="/home/b/rulesX1.md", title="Twice")
+
+    for name in ("rules_1.md", "a/rules_1.md", "Leave"):
+        assert why_not(base, name, asking()).fate.document_id == one.document_id
+    for name in ("rulesX1.md", "Twice"):
+        with pytest.raises(NotFoundError, match="2 documents are called so"):
+            why_not(base, name, asking())
+
+
 def test_an_alias_stands_for_its_document(base: KnowledgeBase) -> None:
     """The document that an alias was merged into is explained."""
     base.add(LEAVE[0], source_uri="one")

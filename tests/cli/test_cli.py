@@ -334,3 +334,14 @@ def test_an_installed_command_starts() -> None:
     ran = subprocess.run([script, "--help"], capture_output=True, check=False)
 
     assert ran.returncode == 0, ran.stderr
+
+
+def test_references_of_an_item_are_found_by_search(base: KnowledgeBase) -> None:
+    """The few-shot preset asks for an item, and the command line can name one."""
+    base.add("I wake up at four and lie awake.", labels={"Sleep": 2})
+    command = ("search", "I cannot sleep through", "--store", base.settings.store)
+
+    ran = kept(*command, *HASH, "--preset", "few_shot", "--item", "Sleep", "--json")
+
+    [selected] = ran.json["selected"]
+    assert selected["text"] == "I wake up at four and lie awake."

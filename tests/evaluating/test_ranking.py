@@ -174,12 +174,15 @@ def test_what_could_not_be_used_is_said(folder: Path) -> None:
 def test_settings_are_divided_between_the_base_and_its_preset(tmp_path: Path) -> None:
     """One file holds both; variables are as good as names."""
     path = tmp_path / "s.yaml"
-    path.write_text("KEPT_CHUNK_CHARS: 300\nrelevance_floor: 0.4\n", "utf-8")
+    path.write_text(
+        "KEPT_CHUNK_CHARS: 300\nrelevance_floor: 0.4\nwithout_stages: [diversity]\n",
+        "utf-8",
+    )
 
     base, preset = divided(settings_file(path))
 
     assert base == {"chunk_chars": 300}
-    assert preset == {"relevance_floor": 0.4}
+    assert preset == {"relevance_floor": 0.4, "without_stages": ["diversity"]}
 
 
 @pytest.mark.parametrize(

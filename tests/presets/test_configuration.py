@@ -42,6 +42,7 @@ SHARE = "a number from 0 to 1"
         ("few_shot", "validation_model", 3, "text"),
         ("tenant_kb", "score_floor", -0.1, SHARE),
         ("grants", "token_budget", -1, "a whole number of at least 0"),
+        ("grants", "embeddings_backend", "gpu", "one of: hash, minilm or none"),
         ("near_match", "near_match_distance", -1, "a number from 0 to 2"),
     ],
 )
@@ -119,11 +120,33 @@ def test_a_bad_value_in_the_environment_is_refused(
         preset("tenant_kb").configure()
 
 
+def test_the_variable_that_was_set_is_the_one_that_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A setting with two variables is refused by the name that the user wrote."""
+    monkeypatch.setenv("RETRIEVAL_GUARDRAILS_ENABLE", "maybe")
+
+    with pytest.raises(SettingsError, match=r"^RETRIEVAL_GUARDRAILS_ENABLE is 'maybe'"):
+        preset("default").configure()
+
+
+@pytest.mark.parametrize(
+    ("name", "dense"), [("default", "dense_weight"), ("tenant_kb", "vector_weight")]
+)
+def test_two_legs_without_weight_are_refused(name: str, dense: str) -> None:
+    """Nothing would be in any order; both variables are named."""
+    settings = preset(name).settings
+    message = f"{settings.variable(dense)} and {settings.variable('keyword_weight')}"
+
+    with pytest.raises(SettingsError, match=f"^{message} are both 0"):
+        preset(name).configure({dense: 0, "keyword_weight": 0})
+
+
 def test_json_that_cannot_be_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The variable is named."""
     monkeypatch.setenv("RAG_RESERVED_SHARES", "{oops")
 
-    with pytest.raises(SettingsError, match="RAG_RESERVED_SHARES cannot be read"):
+    with pytest.raises(SettingsError, match=r"RAG_RESERVED_SHARES is '{oops', which"):
         preset("grants").configure()
 
 

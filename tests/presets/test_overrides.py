@@ -101,6 +101,8 @@ def test_texts_are_read_as_what_they_mean() -> None:
     assert table == {"reserved_shares": {"budget": 0.3}, "token_budget": 100}
     with pytest.raises(SettingsError, match="RAG_RESERVED_SHARES is 'x'; expected"):
         overridden(grants, {}, {"reserved_shares": "x"})
+    stages = overridden(preset("default"), {}, {"without_stages": '["diversity"]'})
+    assert stages == {"without_stages": ["diversity"]}
     assert field_of(default.settings, "kept_top_k") == "top_k"
 
 

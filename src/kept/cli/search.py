@@ -35,6 +35,10 @@ def search(
     filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
+    item: Annotated[
+        str | None,
+        typer.Option("--item", help="Item of a questionnaire, for few_shot."),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the funnel, stage by stage.")
     ] = False,
@@ -50,7 +54,12 @@ def search(
     allowed = narrowed(types, tags, where, since, until, filters)
     with options.opened(settings) as base:
         found = base.search(
-            question, k=k, filters=allowed, intent=intent, pinned=pin or ()
+            question,
+            k=k,
+            filters=allowed,
+            intent=intent,
+            item=item,
+            pinned=pin or (),
         )
     if as_json:
         print_json(found_json(found))

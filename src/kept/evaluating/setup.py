@@ -9,6 +9,7 @@ import yaml
 from kept.errors import InputError, UnreadableSourceError
 from kept.evaluation.collection import Collection, Question
 from kept.evaluation.loaders import load_questions
+from kept.presets import PresetSettings
 from kept.settings import Settings
 
 
@@ -34,7 +35,7 @@ def settings_file(path: Path) -> dict[str, Any]:
 
 def divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Split settings into those of the knowledge base and those of its preset."""
-    ours = set(Settings.model_fields) - {"on_violation"}
+    ours = set(Settings.model_fields) - set(PresetSettings.model_fields)
     named = {Settings.variable(name): name for name in ours}
     base: dict[str, Any] = {}
     chosen: dict[str, Any] = {}

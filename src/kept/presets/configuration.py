@@ -1,7 +1,9 @@
 """Configuration: a preset's settings, read once and refused in plain words."""
 
 import math
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, Literal, Self, get_args, get_origin
 
 from pydantic import (
@@ -93,6 +95,13 @@ class PresetSettings(BaseSettings):
         return [f"{cls.model_config.get('env_prefix', '')}{field}".upper()]
 
     @classmethod
+    def variable_in_use(cls, field: str) -> str:
+        """Return the variable that *field* has its value from, its own if none."""
+        given = {name.upper() for name in os.environ}
+        names = cls.variables(field)
+        return next((name for name in names if name in given), names[0])
+
+    @classmethod
     def _field(cls, named: str) -> str:
         """Return the field that goes by a name, or the name itself."""
         for field in cls.model_fields:
@@ -110,6 +119,15 @@ class PresetSettings(BaseSettings):
             )
             raise ValueError(msg)
 
+    def demand_one(self, one: str, other: str) -> None:
+        """Refuse settings in which both weights are 0."""
+        if not getattr(self, one) and not getattr(self, other):
+            msg = (
+                f"{self.variable(one)} and {self.variable(other)} are both 0; "
+                "expected more than 0 for one of them"
+            )
+            raise ValueError(msg)
+
     @classmethod
     def _refusals(cls, error: ValidationError) -> Iterable[str]:
         for problem in error.errors(include_url=False):
@@ -120,15 +138,17 @@ class PresetSettings(BaseSettings):
             elif field:
                 expected = range_of(cls.model_fields[field])
                 met = problem["input"]
-                yield f"{cls.variable(field)} is {met!r}; expected {expected}"
+                yield f"{cls.variable_in_use(field)} is {met!r}; expected {expected}"
             else:
                 yield problem["msg"].removeprefix("Value error, ")
 
 
 def _unreadable(settings: type[PresetSettings], error: UnreadableSettingError) -> str:
     field = str(error).partition('field "')[2].partition('"')[0]
+    variable = settings.variable_in_use(field)
+    met = next((v for n, v in os.environ.items() if n.upper() == variable), "")
     return (
-        f"{settings.variable(field)} cannot be read; "
+        f"{variable} is {met!r}, which cannot be read; "
         f"expected {range_of(settings.model_fields[field])}"
     )
 
@@ -149,8 +169,10 @@ def range_of(field: FieldInfo) -> str:
 def _kind(kind: object, low: float, high: float) -> str:
     if kind is bool:
         return "true or false"
-    if kind is str or kind is SecretStr:
+    if kind in (str, SecretStr, Path):
         return "text"
+    if get_origin(kind) is Literal:
+        return f"one of: {', '.join(map(str, get_args(kind)))}"
     noun = "a whole number" if kind is int else "a number"
     if high == math.inf:
         return noun if low == -math.inf else f"{noun} of at least {low:g}"

@@ -159,7 +159,8 @@ class DefaultSettings(PresetSettings):
     )
 
     @model_validator(mode="after")
-    def _band_in_order(self) -> Self:
+    def _fit_together(self) -> Self:
+        self.demand_one("dense_weight", "keyword_weight")
         self.demand_order("rerank_from", "rerank_below")
         return self
 

@@ -93,7 +93,7 @@ def _read(kind: type[PresetSettings], field: str, value: Any) -> Any:  # noqa: A
         return value
     if value.lower() == "none" and type(None) in get_args(annotation):
         return None
-    if get_origin(annotation) is dict:
+    if get_origin(annotation) in (dict, tuple):
         try:
             return json.loads(value)
         except ValueError:

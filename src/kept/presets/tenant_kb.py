@@ -102,7 +102,8 @@ class TenantKbSettings(PresetSettings):
     )
 
     @model_validator(mode="after")
-    def _band_in_order(self) -> Self:
+    def _fit_together(self) -> Self:
+        self.demand_one("vector_weight", "keyword_weight")
         self.demand_order("score_floor", "rerank_trigger_max")
         return self
 

@@ -52,6 +52,6 @@ class LabelRequired:
 
 def _item(query: Query, stage: str) -> str:
     if query.item is None:
-        msg = f"{stage}: the query names no item; give it one, such as item='Sleep'"
+        msg = f"{stage}: the query names no item; give it one, such as item 'Sleep'"
         raise InputError(msg)
     return query.item

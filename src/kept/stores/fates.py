@@ -5,8 +5,10 @@ from typing import Literal
 
 from kept.errors import NotFoundError
 from kept.stores import reading
-from kept.stores.sql import Connection, first
+from kept.stores.lists import escaped
+from kept.stores.sql import Connection, Row, every, first
 
+SHOWN = 5
 State = Literal["live", "superseded", "deleted"]
 
 
@@ -15,7 +17,7 @@ class Fate:
     """A document by any of its names, and whether it can be found.
 
     *chunk_ids* are those that were named: one, or all of the document. *by* tells
-    the alias or source by which the document was named.
+    the alias, source or name by which the document was named.
     """
 
     state: State
@@ -30,12 +32,10 @@ class Fate:
 def fate_of(connection: Connection, tenant: int, named: str) -> Fate:
     """Return what became of what *named* names, or say that nothing has that name."""
     document_id, place, by = _resolved(connection, tenant, named)
-    row = first(
-        connection,
-        "SELECT title, chunk_count, live, superseded_by FROM documents"
-        " WHERE tenant_no = ? AND id = ?",
-        (tenant, document_id),
-    )
+    row = _document(connection, tenant, document_id)
+    if row is None and (called := _called(connection, tenant, named)) is not None:
+        document_id, place, by = called, None, f"name {named}"
+        row = _document(connection, tenant, document_id)
     if row is None:
         return _deleted(connection, tenant, document_id, named)
     title, chunks, live, successor = row
@@ -51,6 +51,31 @@ def fate_of(connection: Connection, tenant: int, named: str) -> Fate:
         by=by,
         superseded_by=successor,
     )
+
+
+def _document(connection: Connection, tenant: int, document_id: str) -> Row | None:
+    return first(
+        connection,
+        "SELECT title, chunk_count, live, superseded_by FROM documents"
+        " WHERE tenant_no = ? AND id = ?",
+        (tenant, document_id),
+    )
+
+
+def _called(connection: Connection, tenant: int, named: str) -> str | None:
+    """Return the one live document with this title or file name, if there is one."""
+    rows = every(
+        connection,
+        "SELECT id, title, source_uri FROM documents WHERE tenant_no = ? AND live"
+        " AND (title = ? OR source_uri LIKE ? ESCAPE '~') ORDER BY id",
+        (tenant, named, f"%/{escaped(named)}"),
+    )
+    ids = [i for i, title, uri in rows if title == named or uri.endswith(f"/{named}")]
+    if len(ids) > 1:
+        advice = f"{len(ids)} documents are called so; name one by its id: "
+        kind = "single document"
+        raise NotFoundError(kind, named, advice + ", ".join(ids[:SHOWN]))
+    return ids[0] if ids else None
 
 
 def _resolved(

@@ -91,7 +91,12 @@ class Lists:
 
 
 def _anywhere(text: str) -> str:
-    """Return the pattern of texts that hold *text*, whose signs mean themselves."""
+    """Return the pattern of texts that hold *text*."""
+    return f"%{escaped(text)}%"
+
+
+def escaped(text: str) -> str:
+    """Return *text* for a pattern with the escape ``~``; its signs mean themselves."""
     for sign in "~%_":
         text = text.replace(sign, f"~{sign}")
-    return f"%{text}%"
+    return text
