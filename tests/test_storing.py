@@ -15,6 +15,7 @@ from kept.knowledge_base import KnowledgeBase
 from kept.ports import Vectors
 from kept.receipts import NewDocument, Receipt, Source
 from kept.render import receipt_json
+from kept.stores import writing
 from kept.stores.doctor import examine
 from kept.stores.sqlite import FILE, SqliteStore
 from kept.storing import Decided, Prepared, Storing
@@ -162,6 +163,20 @@ def test_nothing_is_embedded_while_others_wait_to_write(base: KnowledgeBase) -> 
     receipts = list(storing([decided("a", PAGE.format(1)), decided("b", "Gone.")]))
 
     assert [receipt.status for receipt in receipts] == ["created", "created"]
+
+
+def test_documents_whose_numbers_clash_are_both_stored(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later one takes the next number that is free; a copy is still a copy."""
+    monkeypatch.setattr(writing, "number_of", lambda _: 41)
+
+    receipts = list(base.ingest([*many(3), handed("copy", PAGE.format(0))]))
+
+    assert [r.status for r in receipts] == ["created"] * 3 + ["reused"]
+    numbers = beside(base).execute("SELECT no FROM documents ORDER BY no").fetchall()
+    assert numbers == [(41,), (42,), (43,)]
+    assert healthy(base)
 
 
 def test_what_is_unchanged_waits_for_no_writer(base: KnowledgeBase) -> None:

@@ -69,6 +69,15 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Sought:
+    """A text whose like is looked for, *without* the document it was before."""
+
+    type: str
+    opening: Opening
+    without: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
     """Two documents that are one, by *rule*, with the numbers compared."""
 

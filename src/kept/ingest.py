@@ -11,6 +11,7 @@ from kept.duplicates import (
     EDIT_BAND,
     DuplicateRules,
     Opening,
+    Sought,
     Verdict,
     near_duplicate,
 )
@@ -23,6 +24,7 @@ from kept.text.draft import Draft
 
 FIRST_WINDOW_CHUNKS = 8
 WINDOW_CHUNKS = 64
+_ROUGHLY = 0.01
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,30 +163,45 @@ class Ingest:
 
     def _without_exact_copies(self, items: Sequence[Prepared]) -> list[Prepared]:
         """Return the texts that stand neither in the store nor earlier here."""
+        texts = [(item.new.type, item.new.sha256) for item in items]
+        unknown = self.intake.unknown(texts, aliases=self.rules.on) if texts else set()
         fresh: dict[str, Prepared] = {}
-        for item in items:
-            new = item.new
-            if new.id in fresh or self.intake.exact(new.type, new.sha256):
-                continue
-            if self.rules.on and self.intake.alias_of(new.type, new.sha256):
-                continue
-            fresh[new.id] = item
+        for item, text in zip(items, texts, strict=True):
+            if text in unknown:
+                fresh.setdefault(item.new.id, item)
         return list(fresh.values())
 
     def _verdicts(
         self, items: Sequence[Prepared], vectors: Vectors
     ) -> dict[str, Verdict]:
         """Look for near duplicates in the store and among the texts before."""
+        if not self.rules.on:
+            return {item.new.id: Verdict() for item in items}
+        sought = [
+            Sought(
+                type=item.new.type,
+                opening=self._opening(item, vector),
+                without=item.before,
+            )
+            for item, vector in zip(items, vectors, strict=True)
+        ]
+        stored = self.intake.openings(sought, self.rules)
+        near = vectors @ vectors.T >= self.rules.cosine - EDIT_BAND - _ROUGHLY
         verdicts: dict[str, Verdict] = {}
-        pending: list[tuple[Opening, Prepared]] = []
-        for item, vector in zip(items, vectors, strict=True):
-            verdict = Verdict()
-            if self.rules.on:
-                opening = self._opening(item, vector)
-                verdict = self._compared(item, opening, pending)
-                if verdict.match is None:
-                    pending.append((opening, item))
+        pending: list[int] = []
+        for place, item in enumerate(items):
+            before = [
+                other
+                for other in reversed(pending)
+                if sought[other].type == item.new.type
+                and (near[place, other] or _prefixed(sought[place], sought[other]))
+            ]
+            others = [*(sought[other].opening for other in before), *stored[place]]
+            texts = {items[other].new.id: items[other].new.text for other in before}
+            verdict = self._compared(item, sought[place].opening, others, texts)
             verdicts[item.new.id] = verdict
+            if verdict.match is None:
+                pending.append(place)
         return verdicts
 
     def _opening(self, item: Prepared, vector: Any) -> Opening:  # noqa: ANN401 -- a row
@@ -204,24 +221,9 @@ class Ingest:
         self,
         item: Prepared,
         opening: Opening,
-        pending: Sequence[tuple[Opening, Prepared]],
+        others: Sequence[Opening],
+        texts: Mapping[str, str],
     ) -> Verdict:
-        texts = {other.document_id: before.new.text for other, before in pending}
-        lowest = self.rules.cosine - EDIT_BAND
-        others = [
-            other
-            for other, before in reversed(pending)
-            if before.new.type == item.new.type
-            and (
-                float(other.vector @ opening.vector) >= lowest - 0.01
-                or other.text.startswith(opening.text)
-                or opening.text.startswith(other.text)
-            )
-        ]
-        others += self.intake.openings(
-            item.new.type, opening, self.rules, without=item.before
-        )
-
         def text_of(document_id: str) -> str:
             return texts.get(document_id) or self.intake.text_of(document_id)
 
@@ -231,3 +233,9 @@ class Ingest:
         if not passages:
             return np.empty((0, self.embedder.dimension), dtype=np.float32)
         return checked(self.embedder.embed(passages), passages, self.embedder.id)
+
+
+def _prefixed(one: Sought, other: Sought) -> bool:
+    """Tell whether one text begins with all of the other's opening."""
+    ours, theirs = one.opening.text, other.opening.text
+    return ours.startswith(theirs) or theirs.startswith(ours)

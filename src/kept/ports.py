@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.duplicates import DuplicateRules, Match, Opening
+from kept.duplicates import DuplicateRules, Match, Opening, Sought
 from kept.filters import Filters
 from kept.model import Candidate, Query
 from kept.receipts import KnownSource, NewDocument, Receipt, Similarity, Source
@@ -79,18 +79,23 @@ class Intake(Protocol):
         """Return the document with this very text and whether it is live."""
         ...
 
+    def unknown(
+        self, texts: Sequence[tuple[str, str]], *, aliases: bool
+    ) -> set[tuple[str, str]]:
+        """Return those of *texts*, by type and sha256, that no document has.
+
+        With *aliases*, those that a live alias has are left out, too.
+        """
+        ...
+
     def alias_of(self, type_: str, sha256: str) -> Match | None:
         """Return the match of an alias that already holds this very text."""
         ...
 
     def openings(
-        self,
-        type_: str,
-        opening: Opening,
-        rules: DuplicateRules,
-        without: str | None = None,
-    ) -> Sequence[Opening]:
-        """Return the documents that might be the same, the newest first."""
+        self, sought: Sequence[Sought], rules: DuplicateRules
+    ) -> Sequence[Sequence[Opening]]:
+        """Return for each the documents that might be the same, the newest first."""
         ...
 
     def text_of(self, document_id: str) -> str:

@@ -81,10 +81,10 @@ class Storing:
     def _stored(self, item: Decided) -> Receipt:
         """Write one text: as a document, or as an alias of the one it repeats."""
         text, new, match = item.text, item.text.new, item.verdict.match
-        if exact := self.intake.exact(new.type, new.sha256):
-            return self._repeated(text, *exact)
-        if match is None and item.vectors is None:
-            match = self.intake.alias_of(new.type, new.sha256)
+        if item.vectors is None:
+            if exact := self.intake.exact(new.type, new.sha256):
+                return self._repeated(text, *exact)
+            match = match or self.intake.alias_of(new.type, new.sha256)
         if match is not None:
             return self._reused(text, match, item.verdict)
         vectors = self.embed(new) if item.vectors is None else item.vectors

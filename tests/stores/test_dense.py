@@ -83,6 +83,36 @@ def test_the_nearest_come_in_exact_order(tmp_path: Path, effort: Effort) -> None
 
 
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
+@pytest.mark.parametrize("most", [7, 4000])
+def test_what_lies_near_many_queries_is_found_at_once(
+    tmp_path: Path, effort: Effort, most: int
+) -> None:
+    """All that reach the bar and still live, or the nearest of them."""
+    index = filled(tmp_path / "i", 1200, effort)
+    gone = np.arange(0, 1200, 3)
+    index.apply(6, NOTHING, NO_VECTORS, keyed(gone))
+    left = np.setdiff1d(np.arange(1200), gone)
+    vectors = units(np.random.default_rng(0), 1200)[left]
+    queries = np.vstack([units(np.random.default_rng(5), 12), vectors[:4]])
+
+    found = index.near(queries, 0.6, most)
+
+    for query, keys in zip(queries, found, strict=True):
+        near = [k for k, c in exact(query, keyed(left), vectors, 1200) if c >= 0.6]
+        assert keys.tolist() == near[:most]
+    assert len(found[-1]) > 0
+
+
+def test_nothing_is_near_in_an_empty_index(tmp_path: Path) -> None:
+    """Each query has its own empty answer."""
+    index = opened(tmp_path / "i")
+
+    found = index.near(units(np.random.default_rng(5), 2), 0.5, 10)
+
+    assert [keys.tolist() for keys in found] == [[], []]
+
+
+@pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
 def test_a_flood_of_equal_vectors_is_ordered_by_key(
     tmp_path: Path, effort: Effort
 ) -> None:

@@ -1,5 +1,6 @@
 """What a dense index holds in memory, and how it comes from the files and back."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
@@ -78,6 +79,17 @@ class KeyTable:
         held = found >= 0
         found[held] = np.where(self.alive[found[held]], found[held], -1)
         return found
+
+    def at(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return the positions that live at *rows*, which come in parts."""
+        if not rows:
+            return np.empty(0, np.int64)
+        wanted = np.concatenate(rows)
+        # Rows only ever grow with positions.
+        found = np.searchsorted(self.rows, wanted).astype(np.int64)
+        found[found == len(self.rows)] = 0
+        held: NDArray[np.bool_] = (self.rows[found] == wanted) & self.alive[found]
+        return found[held]
 
     def remove(self, keys: NDArray[np.int64]) -> None:
         """Mark those of *keys* that live here as dead."""

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from kept.errors import StoreReadOnlyError
 from kept.stores.codes import Codes
 from kept.stores.contents import Contents
+from kept.stores.index_ports import near_by_search
 from kept.stores.rows import IndexTorn, RowFiles, Scored, best, unwritten
 
 __all__ = ["DenseIndex", "IndexTorn", "exact_cosines", "unit_of"]
@@ -39,6 +40,7 @@ _GATHERED = 4096
 _USUAL_SIZE = 100_000
 _MOSTLY = 0.25
 _WORTH_CODES = 1 / 12
+_SHARE_A_SCAN = 4
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,39 @@ class DenseIndex:
         chosen = np.zeros(len(self._contents.table.keys), np.bool_)
         chosen[positions] = True
         return self._nearest(unit, limit, chosen)
+
+    def near(
+        self, queries: NDArray[np.float32], at_least: float, most: int
+    ) -> list[NDArray[np.int64]]:
+        """Return the keys whose cosine to each query is *at_least* so much.
+
+        Of more than *most* only the nearest are returned. Many queries share a scan.
+        """
+        worth = self._effort.scanned_whole * max(1, len(queries) // _SHARE_A_SCAN)
+        if self._contents.rows > worth:
+            return near_by_search(self.search, queries, at_least, most)
+        units = [unit_of(query) for query in queries]
+        matrix = np.array(units, np.float32).reshape(len(units), self.dimension)
+        found: list[list[NDArray[np.int64]]] = [[] for _ in units]
+        for first in range(0, self._contents.rows, _GATHERED):
+            products = self._contents.mapped()[first : first + _GATHERED] @ matrix.T
+            rows, places = np.nonzero(products >= at_least - _SCAN_MARGIN)
+            for place in np.unique(places):
+                found[place].append(first + rows[places == place])
+        return [
+            self._at_least(unit, self._contents.table.at(rows), at_least, most)
+            for unit, rows in zip(units, found, strict=True)
+        ]
+
+    def _at_least(
+        self,
+        unit: NDArray[np.float64],
+        positions: NDArray[np.int64],
+        at_least: float,
+        most: int,
+    ) -> NDArray[np.int64]:
+        keys, cosines = self._scored(unit, positions, most)
+        return keys[cosines >= at_least]
 
     def keys(self) -> NDArray[np.int64]:
         """Return every key that is held, in order."""

@@ -11,6 +11,7 @@ from kept.stores.rows import Scored
 from kept.stores.sql import Connection
 
 Keys = NDArray[np.int64]
+FIRST_NEAR = 64
 
 
 class Dense(Protocol):
@@ -25,6 +26,15 @@ class Dense(Protocol):
         self, query: NDArray[np.float32], limit: int, allowed: Keys | None = None
     ) -> Scored:
         """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
+        ...
+
+    def near(
+        self, queries: NDArray[np.float32], at_least: float, most: int
+    ) -> list[Keys]:
+        """Return the keys whose cosine to each query is *at_least* so much.
+
+        Of more than *most* only the nearest are returned.
+        """
         ...
 
     def rank(
@@ -114,3 +124,28 @@ class Indexes(Protocol):
     def indexed(self, keys: Keys) -> NDArray[np.float32]:
         """Return the vectors as the index itself holds them, for comparison."""
         ...
+
+
+def near_by_search(
+    search: Callable[[NDArray[np.float32], int], Scored],
+    queries: NDArray[np.float32],
+    at_least: float,
+    most: int,
+) -> list[Keys]:
+    """Return what lies near each query, searching deeper while all of it does."""
+    return [_near_one(search, query, at_least, most) for query in queries]
+
+
+def _near_one(
+    search: Callable[[NDArray[np.float32], int], Scored],
+    query: NDArray[np.float32],
+    at_least: float,
+    most: int,
+) -> Keys:
+    limit = min(FIRST_NEAR, most)
+    while True:
+        keys, cosines = search(query, limit)
+        near = keys[cosines >= at_least]
+        if len(near) < limit or limit == most:
+            return near
+        limit = min(4 * limit, most)

@@ -1,13 +1,10 @@
 """The intake: everything that changes what the store holds."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from kept.duplicates import EDIT_BAND, PREFIX_SLACK, DuplicateRules, Match, Opening
+from kept.duplicates import DuplicateRules, Match, Opening, Sought
 from kept.errors import InputError
 from kept.ports import Vectors
 from kept.receipts import Alias, KnownSource, NewDocument, Receipt, Similarity, Source
@@ -15,15 +12,18 @@ from kept.stores import reading, writing
 from kept.stores.books import Books, repeatable
 from kept.stores.index_ports import Indexes
 from kept.stores.joined import Joined
+from kept.stores.likeness import Likeness
 from kept.stores.meta import require_embedder
-from kept.stores.sql import Connection, Database, each, every, first, only
+from kept.stores.sql import Connection, Database, each, first, only
 
-HEAD_CHARS = 48
-NEAREST = 64
-MOST_NEAREST = 4_096
-MOST_BY_PREFIX = 200
 IndexesOf = Callable[[Connection, int], Indexes]
-_LAST = "\U0010ffff"
+_TEXTS_OF_DOCUMENTS = (
+    "SELECT type, sha256 FROM documents WHERE tenant_no = ? AND type = ? AND sha256 = ?"
+)
+_TEXTS_OF_ALIASES = (
+    "SELECT a.type, a.sha256 FROM aliases a JOIN documents d ON d.no = a.document_no"
+    " WHERE a.tenant_no = ? AND a.type = ? AND a.sha256 = ? AND a.live AND d.live"
+)
 
 
 class Intake:
@@ -47,7 +47,7 @@ class Intake:
         with self.database.writing(self.tenant) as connection:
             joined = Joined(connection, writable=self.database.writable)
             with self._books.together(connection) as books:
-                yield Intake(joined, self._indexes_of, self.tenant, books)
+                yield _Inside(joined, self._indexes_of, self.tenant, books)
 
     def source(self, uri: str) -> KnownSource | None:
         """Return what is remembered of a source."""
@@ -74,6 +74,21 @@ class Intake:
             )
         return (row[0], bool(row[1])) if row else None
 
+    def unknown(
+        self, texts: Sequence[tuple[str, str]], *, aliases: bool
+    ) -> set[tuple[str, str]]:
+        """Return those of *texts*, by type and sha256, that no document has.
+
+        With *aliases*, those that a live alias has are left out, too.
+        """
+        with self.database.reading(self.tenant) as connection:
+            tenant = reading.tenant_no(connection, self.tenant)
+            named = [(tenant, *text) for text in texts]
+            known = each(connection, _TEXTS_OF_DOCUMENTS, named)
+            if aliases:
+                known += each(connection, _TEXTS_OF_ALIASES, named)
+        return set(texts).difference((type_, sha256) for type_, sha256 in known)
+
     def alias_of(self, type_: str, sha256: str) -> Match | None:
         """Return the match of an alias that already holds this very text."""
         with self.database.reading(self.tenant) as connection:
@@ -94,52 +109,18 @@ class Intake:
         )
 
     def openings(
-        self,
-        type_: str,
-        opening: Opening,
-        rules: DuplicateRules,
-        without: str | None = None,
-    ) -> list[Opening]:
-        """Return the documents that might be the same, the newest first."""
+        self, sought: Sequence[Sought], rules: DuplicateRules
+    ) -> list[list[Opening]]:
+        """Return for each the documents that might be the same, the newest first."""
+        if not sought:
+            return []
         with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             if not tenant:
-                return []
-            if rules.newest:
-                found = _newest(connection, tenant, type_, rules.newest)
-            else:
-                near = self._near(connection, tenant, opening, rules)
-                found = _of_type(connection, near, type_)
-                found |= _by_prefix(connection, tenant, type_, opening.text)
-            rows = sorted(found.items(), key=lambda item: -item[1])
-            openings = (
-                self._opening(connection, no, rules.mean_of, without) for no, _ in rows
-            )
-            return [opening for opening in openings if opening is not None]
-
-    def _near(
-        self,
-        connection: Connection,
-        tenant: int,
-        opening: Opening,
-        rules: DuplicateRules,
-    ) -> set[int]:
-        """Return the documents one of whose first chunks lies near enough."""
-        seq = reading.last_change(connection, tenant)
-        indexes = self._indexes_of(connection, tenant)
-        if indexes.dense.seq < seq:
-            indexes.catch_up(connection, seq, keyword=False)
-        limit, lowest = NEAREST, rules.cosine - EDIT_BAND
-        with indexes.lock.reading():
-            while True:
-                keys, cosines = indexes.dense.search(opening.vector, limit)
-                near = keys[cosines >= lowest]
-                if len(near) < limit or limit >= MOST_NEAREST:
-                    break
-                limit *= 4
-        mask = (1 << writing.ORD_BITS) - 1
-        most = max(rules.mean_of, 1)
-        return {int(key) >> writing.ORD_BITS for key in near if int(key) & mask < most}
+                return [[] for _ in sought]
+            indexes = self._indexes_of(connection, tenant)
+            likeness = Likeness(connection, tenant, indexes, self._books, rules)
+            return likeness.of(sought)
 
     @repeatable
     def create(  # noqa: PLR0913 -- all of it in one transaction
@@ -154,8 +135,8 @@ class Intake:
         """Store a document with its receipt; False if its text came in meanwhile."""
         try:
             with self.database.writing(self.tenant) as connection:
-                tenant = self._books.tenant_no(connection, self.tenant)
-                require_embedder(connection, embedder_id)
+                tenant = self._own(connection)
+                self._require(connection, embedder_id)
                 no = self._books.create(connection, tenant, new, vectors)
                 self._settle(connection, tenant, source, no, None)
                 writing.note(connection, tenant, receipt)
@@ -168,7 +149,7 @@ class Intake:
     def revive(self, document_id: str, receipt: Receipt, source: Source) -> None:
         """Bring a superseded document back; its vectors are still here."""
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             no = writing.find(connection, tenant, document_id)
             self._books.set_live(connection, tenant, no, live=True)
             self._settle(connection, tenant, source, no, None)
@@ -186,7 +167,7 @@ class Intake:
     ) -> None:
         """Keep a text as an alias of the document that it repeats."""
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             no = writing.find(connection, tenant, match.document_id)
             connection.execute(
                 "DELETE FROM aliases WHERE tenant_no = ? AND id = ?",
@@ -211,7 +192,7 @@ class Intake:
     def touch(self, source: Source, document_id: str, alias_id: str | None) -> None:
         """Remember new bytes of a source whose text has not changed."""
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             no = writing.find(connection, tenant, document_id)
             writing.mark_source(connection, tenant, source, no, alias_id)
 
@@ -219,14 +200,14 @@ class Intake:
     def note(self, receipt: Receipt) -> None:
         """Write a ledger row and nothing else."""
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             writing.note(connection, tenant, receipt)
 
     @repeatable
     def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
         """Delete a document for good, and its aliases only when told to."""
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             no = writing.find(connection, tenant, document_id)
             held = [
                 alias.id
@@ -256,7 +237,7 @@ class Intake:
     def forget(self, uri: str) -> Receipt:
         """Let go of a source that is no more, and of what only it stood for."""
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             known = reading.known_source(connection, tenant, uri)
             if known is None:
                 msg = f"no source {uri!r} is known here"
@@ -288,11 +269,17 @@ class Intake:
             evidence={"alias_forgotten": True},
         )
         with self.database.writing(self.tenant) as connection:
-            tenant = self._books.tenant_no(connection, self.tenant)
+            tenant = self._own(connection)
             _retire_alias(connection, alias.id)
             connection.execute("DELETE FROM sources WHERE alias_id = ?", (alias.id,))
             writing.note(connection, tenant, receipt)
         return receipt
+
+    def _own(self, connection: Connection) -> int:
+        return self._books.tenant_no(connection, self.tenant)
+
+    def _require(self, connection: Connection, embedder_id: str) -> None:
+        require_embedder(connection, embedder_id)
 
     def _settle(
         self,
@@ -303,6 +290,8 @@ class Intake:
         alias_id: str | None,
     ) -> None:
         """Point a source at its document, and retire what it pointed at before."""
+        if writing.first_mark(connection, tenant, source, document, alias_id):
+            return
         known = reading.known_source(connection, tenant, source.uri)
         writing.mark_source(connection, tenant, source, document, alias_id)
         if known is None:
@@ -329,71 +318,23 @@ class Intake:
         )
         return True
 
-    def _opening(
-        self, connection: Connection, no: int, mean_of: int, without: str | None
-    ) -> Opening | None:
-        row = first(connection, "SELECT id, opening FROM documents WHERE no = ?", (no,))
-        if row is None or row[0] == without:
-            return None
-        vectors = self._books.first_vectors(connection, no, max(mean_of, 1))
-        return Opening(
-            document_id=row[0],
-            text=row[1],
-            vector=vectors[0],
-            mean=mean_vector(vectors) if mean_of else None,
-        )
+
+class _Inside(Intake):
+    """An intake in one transaction: what cannot change meanwhile is asked once."""
+
+    _tenant_no = 0
+    _required = ""
+
+    def _own(self, connection: Connection) -> int:
+        self._tenant_no = self._tenant_no or super()._own(connection)
+        return self._tenant_no
+
+    def _require(self, connection: Connection, embedder_id: str) -> None:
+        if self._required != embedder_id:
+            super()._require(connection, embedder_id)
+            self._required = embedder_id
 
 
 def _retire_alias(connection: Connection, alias: str | None) -> None:
     if alias is not None:
         connection.execute("UPDATE aliases SET live = FALSE WHERE id = ?", (alias,))
-
-
-def _newest(
-    connection: Connection, tenant: int, type_: str, most: int
-) -> dict[int, int]:
-    return dict(
-        every(
-            connection,
-            "SELECT no, age FROM documents WHERE tenant_no = ? AND type = ? AND live"
-            " ORDER BY age DESC LIMIT ?",
-            (tenant, type_, most),
-        )
-    )
-
-
-def _of_type(connection: Connection, documents: set[int], type_: str) -> dict[int, int]:
-    return dict(
-        each(
-            connection,
-            "SELECT no, age FROM documents WHERE no = ? AND type = ? AND live",
-            [(no, type_) for no in sorted(documents)],
-        )
-    )
-
-
-def _by_prefix(
-    connection: Connection, tenant: int, type_: str, text: str
-) -> dict[int, int]:
-    """Return the documents whose opening may be a prefix of *text*, or the reverse."""
-    shared = text[: max(0, len(text) - PREFIX_SLACK + 1)][:HEAD_CHARS]
-    return dict(
-        every(
-            connection,
-            "SELECT no, age FROM documents WHERE tenant_no = ? AND type = ?"
-            " AND substr(opening, 1, 48) >= ? AND substr(opening, 1, 48) < ?"
-            " AND abs(length(opening) - ?) < ? AND live ORDER BY age DESC LIMIT ?",
-            (
-                *(tenant, type_, shared, shared + _LAST),
-                *(len(text), PREFIX_SLACK, MOST_BY_PREFIX),
-            ),
-        )
-    )
-
-
-def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the mean direction of the first chunks."""
-    mean: NDArray[np.float32] = vectors.mean(axis=0, dtype=np.float64).astype(
-        np.float32
-    )
-    return mean

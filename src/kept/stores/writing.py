@@ -43,9 +43,14 @@ _INSERT_DOCUMENT = (
     f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, 1,"
     " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes))"
 )
+_NUMBER_TAKEN = (*(apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_ROWID),)
 _INSERT_CHUNK = (
     f"INSERT INTO chunks (no, document_no, {', '.join(CHUNK_COLUMNS)})"  # noqa: S608 -- ours
     f" VALUES (?, ?, {marks(len(CHUNK_COLUMNS))})"
+)
+_INSERT_SOURCE = (
+    "INSERT INTO sources (tenant_no, uri, raw_sha256, document_no, alias_id)"
+    " VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant_no, uri)"
 )
 
 
@@ -123,11 +128,7 @@ def file(
     sums: Sums,
 ) -> int:
     """Store a document's rows with its vectors, searchable once *sums* are written."""
-    no = _free_number(connection, filed.id)
-    try:
-        connection.execute(_INSERT_DOCUMENT, (no, tenant, *filed.document))
-    except apsw.ConstraintError as error:
-        raise Taken(filed.id) from error
+    no = _inserted(connection, tenant, filed)
     numbers = [chunk_no(no, place) for place in range(len(filed.chunks))]
     connection.executemany(
         _INSERT_CHUNK,
@@ -157,12 +158,18 @@ def chunk_no(document: int, place: int) -> int:
     return document << ORD_BITS | place
 
 
-def _free_number(connection: apsw.Connection, document_id: str) -> int:
-    """Return the number of a document, or the next one that is free."""
-    number = number_of(document_id)
-    while first(connection, "SELECT 1 FROM documents WHERE no = ?", (number,)):
-        number = (number + 1) % (1 << NUMBER_BITS)
-    return number
+def _inserted(connection: apsw.Connection, tenant: int, filed: Filed) -> int:
+    """Insert a document under its number, or under the next one that is free."""
+    number = number_of(filed.id)
+    while True:
+        try:
+            connection.execute(_INSERT_DOCUMENT, (number, tenant, *filed.document))
+        except apsw.ConstraintError as error:
+            if getattr(error, "extendedresult", 0) not in _NUMBER_TAKEN:
+                raise Taken(filed.id) from error
+            number = (number + 1) % (1 << NUMBER_BITS)
+        else:
+            return number
 
 
 def number_of(document_id: str) -> int:
@@ -287,6 +294,22 @@ def remove(connection: apsw.Connection, tenant: int, document: int, sums: Sums) 
     connection.execute("DELETE FROM documents WHERE no = ?", (document,))
 
 
+def first_mark(
+    connection: Connection,
+    tenant: int,
+    source: Source,
+    document: int,
+    alias_id: str | None,
+) -> bool:
+    """Remember what a source became, if nothing is known of it yet; tell whether."""
+    row = first(
+        connection,
+        f"{_INSERT_SOURCE} DO NOTHING RETURNING document_no",
+        (tenant, source.uri, source.raw_sha256, document, alias_id),
+    )
+    return row is not None
+
+
 def mark_source(
     connection: Connection,
     tenant: int,
@@ -296,9 +319,8 @@ def mark_source(
 ) -> None:
     """Remember which document the bytes of a source became."""
     connection.execute(
-        "INSERT INTO sources (tenant_no, uri, raw_sha256, document_no, alias_id)"
-        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (tenant_no, uri) DO UPDATE SET"
-        " raw_sha256 = excluded.raw_sha256, document_no = excluded.document_no,"
+        f"{_INSERT_SOURCE} DO UPDATE SET raw_sha256 = excluded.raw_sha256,"
+        " document_no = excluded.document_no,"
         " alias_id = excluded.alias_id",
         (tenant, source.uri, source.raw_sha256, document, alias_id),
     )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kept.signals import K1
 from kept.stores.dense import exact_cosines, unit_of
-from kept.stores.index_ports import Keys
+from kept.stores.index_ports import Keys, near_by_search
 from kept.stores.milvus.collection import Collection
 from kept.stores.milvus.faults import CollectionAwayError
 from kept.stores.milvus.names import name_of, question_of
@@ -128,6 +128,12 @@ class DenseView(_View):
             return recall.deepened(propose, enough)
 
         return _searched(recall, leg)
+
+    def near(
+        self, queries: NDArray[np.float32], at_least: float, most: int
+    ) -> list[Keys]:
+        """Return the keys whose cosine to each query is *at_least* so much."""
+        return near_by_search(self.search, queries, at_least, most)
 
     def rank(
         self, query: NDArray[np.float32], key: int, allowed: Keys | None = None

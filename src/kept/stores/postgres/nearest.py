@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.stores.dense import exact_cosines, unit_of
-from kept.stores.index_ports import Keys
+from kept.stores.index_ports import Keys, near_by_search
 from kept.stores.postgres.graphs import kind_of
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.values import Vector, numbers, rows_of
@@ -70,6 +70,12 @@ class Nearest:
             if len(keys) < wanted or enough:
                 return found
             wanted *= 4
+
+    def near(
+        self, queries: NDArray[np.float32], at_least: float, most: int
+    ) -> list[Keys]:
+        """Return the keys whose cosine to each query is *at_least* so much."""
+        return near_by_search(self.search, queries, at_least, most)
 
     def rank(
         self, query: NDArray[np.float32], key: int, allowed: Keys | None = None
