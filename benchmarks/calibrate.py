@@ -262,14 +262,20 @@ def _same(draft: Draft) -> Draft:
     return draft
 
 
-def fit_on(name: str, measured: Measured, sets: Sequence[str]) -> Calibration:
-    """Fit the calibration *name* on whole sets, each with its weight."""
+def fit_on(
+    name: str,
+    measured: Measured,
+    sets: Sequence[str],
+    more: Mapping[str, Steps] | None = None,
+) -> Calibration:
+    """Fit *name* on whole sets, each with its weight; *more* signals may be tried."""
+    knots = {**KNOTS[name], **(more or {})}
     columns, truths, weights = [], [], []
     for each in sets:
         for split in SETS[each].splits:
             pairs = measured.judged(each, split)
             share = SETS[each].weight / len(SETS[each].splits)
-            columns.append(basis(KNOTS[name], pairs.signals))
+            columns.append(basis(knots, pairs.signals))
             truths.append(pairs.truths)
             weights.append(np.full(len(pairs), share / len(pairs)))
     weight = np.concatenate(weights)
@@ -282,7 +288,7 @@ def fit_on(name: str, measured: Measured, sets: Sequence[str]) -> Calibration:
         name=name,
         embedder=EMBEDDERS[name],
         intercept=round(intercept, 6),
-        curves=climbed(KNOTS[name], steps.tolist()),
+        curves=climbed(knots, steps.tolist()),
     )
 
 

@@ -131,6 +131,30 @@ def test_a_floor_is_told_in_words(store: Path, tmp_path: Path) -> None:
     assert "Clopper-Pearson" in told
 
 
+def test_the_bars_are_told_on_the_new_scale(store: Path, tmp_path: Path) -> None:
+    """A refit moves all relevances, so the defaults no longer mean what they did."""
+    path = judged(store, tmp_path / "judged.jsonl")
+
+    told = run(store, "--judgements", str(path))
+    as_json = json.loads(run(store, "--judgements", str(path), "--json"))
+
+    bars = as_json["bars"]
+    assert f"KEPT_REFUSE_BELOW={bars['refuse_below']:g}" in told
+    assert f"KEPT_RELEVANCE_FLOOR={bars['relevance_floor']:g}" in told
+    calibration = load(store / "calibration.json", "hash-v1:512")
+    assert calibration.provenance["bars"] == bars
+
+
+def test_a_chosen_floor_is_the_only_one_told(store: Path, tmp_path: Path) -> None:
+    """The floor of a promise takes the place of the carried one."""
+    path = judged(store, tmp_path / "judged.jsonl")
+
+    told = run(store, "--judgements", str(path), "--alpha", "0.3")
+
+    assert told.count("KEPT_RELEVANCE_FLOOR=") == 1
+    assert "KEPT_REFUSE_BELOW=" in told
+
+
 def test_known_items_need_no_judgements(store: Path) -> None:
     """Questions are made from the documents."""
     told = json.loads(run(store, "--known-items", "30", "--json"))

@@ -1,11 +1,12 @@
 """Refitting: a calibration of one's own, held to account on questions left out."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from kept.calibration.carrying import Bars, carried
 from kept.calibration.curves import basis, climbed, steps_of
 from kept.calibration.files import shipped
 from kept.calibration.fitting import Prior, fitted
@@ -59,7 +60,8 @@ class FittedCalibration:
     """A refit with its account: *before* and *after* on questions left out.
 
     *best* and *deserved* give for each question the relevance of its best passage,
-    by a fit without that question, and whether that passage is relevant.
+    by a fit without that question, and whether that passage is relevant. The *bars*
+    are those of the ``default`` preset, carried over to the new scale.
     """
 
     calibration: Calibration
@@ -68,6 +70,7 @@ class FittedCalibration:
     after: Figures
     best: tuple[float, ...]
     deserved: tuple[bool, ...]
+    bars: Bars
 
     def floor(
         self,
@@ -127,24 +130,29 @@ def refitted(  # noqa: PLR0913 -- as above
         if left_out.any():
             trained = _calibration(pairs.where(~left_out), start, knots)
             held_out[left_out] = trained.probabilities(pairs.where(left_out).signals)
-    before = Figures.of(start.probabilities(pairs.signals), pairs.truths)
+    promised = start.probabilities(pairs.signals)
     after = Figures.of(held_out, pairs.truths)
     best, deserved = _best_of_each(pairs, held_out)
     whole = _calibration(pairs, start, knots)
+    bars = carried(promised, whole.probabilities(pairs.signals))
     calibration = Calibration(
         name=name,
         embedder=embedder_id,
         intercept=whole.intercept,
         curves=whole.curves,
-        provenance=_provenance(pairs, start, after, date=date, source=source),
+        provenance={
+            **_provenance(pairs, start, after, date=date, source=source),
+            "bars": asdict(bars),
+        },
     )
     return FittedCalibration(
         calibration=calibration,
         pairs=pairs,
-        before=before,
+        before=Figures.of(promised, pairs.truths),
         after=after,
         best=best,
         deserved=deserved,
+        bars=bars,
     )
 
 

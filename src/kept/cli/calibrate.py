@@ -5,6 +5,7 @@ The fitting is loaded only when it is asked for.
 
 import datetime as dt
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -104,6 +105,7 @@ def calibrate(
         print_json(_as_json(fitted, path, alpha, floor))
         return
     _print(fitted, path)
+    _print_bars(fitted, floor)
     if alpha is not None:
         _print_floor(alpha, confidence, floor, among)
 
@@ -155,6 +157,7 @@ def _as_json(
             }
             for row in fitted.after.table
         ],
+        "bars": asdict(fitted.bars),
         "alpha": alpha,
         "floor": None
         if floor is None
@@ -196,6 +199,14 @@ def _print(fitted: "FittedCalibration", path: Path) -> None:
     say()
     say(f"written to {path} as {fitted.calibration.id}")
     say(f"to use it: KEPT_CALIBRATION={path}")
+
+
+def _print_bars(fitted: "FittedCalibration", floor: Floor | None) -> None:
+    bars = [f"KEPT_REFUSE_BELOW={fitted.bars.refuse_below:g}"]
+    if floor is None:
+        bars.append(f"KEPT_RELEVANCE_FLOOR={fitted.bars.relevance_floor:g}")
+    say(f"and with it: {' '.join(bars)}, which refuse on its scale about what the")
+    say("defaults refuse on the scale of the calibration that ships")
 
 
 def _print_floor(
