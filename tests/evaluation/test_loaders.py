@@ -11,7 +11,6 @@ from kept.errors import InputError, UnreadableSourceError
 from kept.evaluation.collection import Question
 from kept.evaluation.loaders import (
     load_collection,
-    load_judged_pairs,
     load_questions,
     load_squad,
     load_text_pairs,
@@ -251,37 +250,6 @@ def test_fingerprint_changes_with_a_single_grade(folder: Path) -> None:
     (folder / "qrels" / "test.tsv").write_text("q1 0 d1 1\n")
 
     assert load_collection(folder).fingerprint != before
-
-
-def test_judged_pairs_come_from_csv_or_folder(folder: Path) -> None:
-    """Both give question, passage and grade."""
-    table = folder / "pairs.csv"
-    table.write_text(
-        'query_id,query,doc_id,expected_response,expected_score\nq,w?,d,"a\n\nb",2.0\n'
-    )
-
-    [pair] = load_judged_pairs(table)
-
-    assert (pair.question_id, pair.passage, pair.grade) == ("q", "a\n\nb", 2.0)
-    assert [(p.passage, p.grade) for p in load_judged_pairs(folder)] == [
-        ("T\none", 2),
-        ("two", 0),
-    ]
-
-
-def test_pair_with_a_bad_grade_is_named(tmp_path: Path) -> None:
-    """A grade is a number."""
-    table = tmp_path / "pairs.csv"
-    table.write_text("query,expected_response,expected_score\nw?,a,high\n")
-
-    with pytest.raises(UnreadableSourceError, match="line 2: the grade is 'high'"):
-        load_judged_pairs(table)
-
-
-def test_pairs_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    """A missing table is an error with its name."""
-    with pytest.raises(UnreadableSourceError, match="cannot be read as CSV"):
-        load_judged_pairs(tmp_path / "nope.csv")
 
 
 def test_text_pairs_carry_label_or_similarity(tmp_path: Path) -> None:

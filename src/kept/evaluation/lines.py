@@ -1,6 +1,5 @@
 """JSON lines and tab-separated rows, read with the line number of any fault."""
 
-import csv
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,19 +45,6 @@ def text_lines(path: Path) -> Iterator[tuple[int, str]]:
             str(path),
             error.strerror or "cannot be opened",
             "check the path and its permissions",
-        ) from error
-
-
-def csv_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield (line number, row) of a CSV file with a header."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.DictReader(stream)
-            for row in rows:
-                yield rows.line_num, {k: v for k, v in row.items() if k and v}
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableSourceError(
-            str(path), f"cannot be read as CSV ({error})", "check the file"
         ) from error
 
 

@@ -28,20 +28,9 @@ from kept.evaluation.collection import (
     Question,
     assembled,
 )
-from kept.evaluation.lines import at_line, csv_rows, json_lines, text_field
+from kept.evaluation.lines import at_line, json_lines, text_field
 from kept.evaluation.ordinal import Rating
 from kept.evaluation.trec import read_qrels
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedPair:
-    """A question and a passage, and how relevant an assessor found it."""
-
-    question_id: str
-    question: str
-    passage_id: str
-    passage: str
-    grade: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,53 +112,6 @@ def load_squad(path: Path) -> Collection:
                 if question.answerable:
                     qrels[question.id] = {passage.id: 1}
     return assembled(path.stem, passages, questions, qrels)
-
-
-def load_judged_pairs(path: Path) -> tuple[JudgedPair, ...]:
-    """Load graded pairs: a collection's folder, or a CSV of pairs.
-
-    The CSV has ``query``, ``expected_response``, ``expected_score`` and optionally
-    ``query_id`` and ``doc_id``.
-    """
-    if path.is_dir():
-        return judged_pairs(load_collection(path))
-    pairs = []
-    for number, row in csv_rows(path):
-        question = text_field(path, number, row, "query")
-        passage = text_field(path, number, row, "expected_response", "passage")
-        grade = text_field(path, number, row, "expected_score", "grade")
-        try:
-            value = float(grade)
-        except ValueError:
-            raise at_line(
-                path, number, f"the grade is {grade!r}", "grades are numbers"
-            ) from None
-        pairs.append(
-            JudgedPair(
-                question_id=row.get("query_id", question),
-                question=question,
-                passage_id=row.get("doc_id", passage),
-                passage=passage,
-                grade=value,
-            )
-        )
-    return tuple(pairs)
-
-
-def judged_pairs(collection: Collection) -> tuple[JudgedPair, ...]:
-    """List every judgement of *collection* with its texts."""
-    texts = {p.id: f"{p.title}\n{p.text}".strip() for p in collection.passages}
-    return tuple(
-        JudgedPair(
-            question_id=question.id,
-            question=question.text,
-            passage_id=passage_id,
-            passage=texts[passage_id],
-            grade=grade,
-        )
-        for question in collection.questions
-        for passage_id, grade in collection.qrels.get(question.id, {}).items()
-    )
 
 
 def load_text_pairs(path: Path) -> tuple[TextPair, ...]:
