@@ -147,6 +147,8 @@ def test_scores_that_are_no_numbers_are_counted() -> None:
     assert found.severity is Severity.PROBLEM
     assert found.numbers["not_finite"] == len(QUESTIONS)
     assert found.numbers["without_score"] == found.numbers["results"] - len(QUESTIONS)
+    assert found.numbers["changed_by_k"] == 0
+    assert found.headline == "No score is a number."
 
 
 def test_texts_without_scores_are_a_warning() -> None:

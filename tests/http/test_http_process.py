@@ -117,7 +117,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
         port = served.url.rpartition(":")[2]
         told = kept("serve", "--store", tmp_path / "other", *HASH, "--port", port)
 
-    assert "choose another --port" in told.complaint(3)
+    assert "choose another --host or --port" in told.complaint(3)
 
 
 def test_a_small_answer_does_not_wait_for_the_next(tmp_path: Path) -> None:

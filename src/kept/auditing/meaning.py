@@ -189,10 +189,10 @@ def scores(observed: Observed) -> Finding:
     }[observed.direction]
     name = next((hit.score_name for hit in hits if hit.score_name), "")
     called = f", called {name!r}" if name else ""
-    headline = (
-        f"Scores run from {_shown(min(finite, default=math.nan))} to "
-        f"{_shown(max(finite, default=math.nan))}, {what}{called}."
-    )
+    headline = "No score is a number."
+    if finite:
+        span = f"from {_shown(min(finite))} to {_shown(max(finite))}"
+        headline = f"Scores run {span}, {what}{called}."
     numbers["not_sorted"] = observed.unsorted
     doubts = [*filter(None, (_unsorted(observed), _growing(observed, numbers)))]
     severity = Severity.WARNING if doubts else Severity.FINE
@@ -300,7 +300,8 @@ def _changed(first: Answer, more: Answer) -> bool:
 
 
 def _is(value: float, other: float) -> bool:
-    return math.isclose(value, other, rel_tol=1e-6, abs_tol=SAME)
+    neither = math.isnan(value) and math.isnan(other)
+    return neither or math.isclose(value, other, rel_tol=1e-6, abs_tol=SAME)
 
 
 def _shown(value: float) -> str:

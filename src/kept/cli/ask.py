@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterable
 from contextlib import closing
-from itertools import chain
 from typing import Annotated
 
 import typer
@@ -12,15 +11,17 @@ from kept.asking import Asked, asked_json
 from kept.citations import Citation
 from kept.cli import options
 from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
-from kept.cli.output import ReaderGoneError, complain, print_json, say, shortened
+from kept.cli.output import (
+    ReaderGoneError,
+    complain,
+    print_json,
+    printable,
+    say,
+    shortened,
+)
 from kept.cli.search import Intent, K, Pin
 from kept.errors import KeptError
 from kept.retrieve import Request
-
-# Whatever a document or a model says, the terminal is shown text, not commands.
-_OBEYED = (range(9), range(11, 32), range(127, 160))
-_TURNING = (range(0x202A, 0x202F), range(0x2066, 0x206A))
-_CONTROLS = dict.fromkeys(chain(*_OBEYED, *_TURNING))
 
 
 def ask(
@@ -79,7 +80,7 @@ def ask(
     elif stream:
         say()
     else:
-        say(printable(asked.answer.text))
+        say(asked.answer.text)
     tell_removed(asked)
     if not as_json:
         print_sources(asked)
@@ -126,18 +127,13 @@ def print_sources(asked: Asked) -> None:
         say(f"[{citation.marker}] {_name(citation)}  ({citation.chunk_id})")
         say(f"    {', '.join(_badges(citation))}")
         say(f"    {citation.source_uri}")
-        say(f"    {shortened(printable(citation.snippet), 300)}")
+        say(f"    {shortened(citation.snippet, 300)}")
     if answer.faithfulness is not None:
         say(f"\n{answer.kind} answer, faithfulness {answer.faithfulness:.0%}")
 
 
-def printable(text: str) -> str:
-    """Return *text* without characters that a terminal would obey."""
-    return text.translate(_CONTROLS)
-
-
 def _name(citation: Citation) -> str:
-    return printable(citation.title or citation.source_uri)
+    return citation.title or citation.source_uri
 
 
 def _badges(citation: Citation) -> Iterable[str]:

@@ -13,7 +13,7 @@ from kept.auditing.page import as_html
 from kept.auditing.questions import questions_in
 from kept.auditing.target import loaded
 from kept.cli import options
-from kept.cli.output import complain, print_json, say
+from kept.cli.output import complain, print_json, printable, put_line
 from kept.errors import UnreadableSourceError
 
 PROBLEMS = 24
@@ -68,7 +68,7 @@ def audit_retriever(
     else:
         coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         for line in report.lines():
-            say(_coloured(line) if coloured else line)
+            put_line(_coloured(printable(line)) if coloured else printable(line))
     if report.problems:
         raise typer.Exit(PROBLEMS)
 

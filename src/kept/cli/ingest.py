@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kept.cli import options
-from kept.cli.output import complain, print_json, say
+from kept.cli.output import complain, counted, print_json, say
 from kept.cli.progress import byte_bar
 from kept.errors import InputError
 from kept.ingest import Handed
@@ -191,7 +191,7 @@ def line(receipt: Receipt) -> str:
         parts.append(f"same as {receipt.canonical_id} by {receipt.rule}")
         parts.append(f"similarity {receipt.similarity:.3f}")
     if receipt.status in ("created", "superseded"):
-        parts.append(f"{receipt.chunks} chunks")
+        parts.append(counted(receipt.chunks, "chunk"))
     if receipt.chars_left_out:
         parts.append(f"{receipt.chars_left_out} characters left out by the cap")
     misses = receipt.evidence.get("near_misses", ())

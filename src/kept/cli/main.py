@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from kept.cli.output import ReaderGoneError, log_to_stderr, use_terminal
+from kept.cli.output import ReaderGoneError, log_to_stderr, printable, use_terminal
 from kept.cli.quick import app_for
 from kept.errors import KeptError
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    sys.stderr.write(f"kept: {' '.join(message.split())}\n")
+    sys.stderr.write(printable(f"kept: {' '.join(message.split())}\n"))
     sys.exit(code)
 
 

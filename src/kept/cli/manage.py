@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from kept.cli import options
-from kept.cli.output import number, print_json, print_table, say, shortened
+from kept.cli.output import counted, number, print_json, print_table, say, shortened
 from kept.render import alias_json, document_json, ledger_json, receipt_json
 
 
@@ -134,4 +134,4 @@ def delete(
     if as_json:
         print_json(receipt_json(receipt))
     else:
-        say(f"deleted {receipt.document_id} ({receipt.chunks} chunks)")
+        say(f"deleted {receipt.document_id} ({counted(receipt.chunks, 'chunk')})")

@@ -7,11 +7,16 @@ import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from io import TextIOWrapper
+from itertools import chain
 from typing import Any
 
 from kept.errors import SettingsError
 from kept.logs import configure_later, with_trace_ids
 
+# Whatever a document or a model says, the terminal is shown text, not commands.
+_OBEYED = (range(9), range(11, 32), range(127, 160))
+_TURNING = (range(0x202A, 0x202F), range(0x2066, 0x206A))
+_CONTROLS = dict.fromkeys(chain(*_OBEYED, *_TURNING))
 WIDEST = 100_000
 LEVELS = {
     "debug": logging.DEBUG,
@@ -69,7 +74,7 @@ def _as_line(logger: object, level: str, event: Mapping[str, object]) -> str:
     if isinstance(error, BaseException):
         fields = {"why": _where(error), **fields}
     told = ", ".join(f"{key} {value}" for key, value in fields.items())
-    return " ".join(f"kept: {level}: {name}: {told}".split())
+    return printable(" ".join(f"kept: {level}: {name}: {told}".split()))
 
 
 def _where(error: BaseException) -> str:
@@ -82,12 +87,22 @@ def _where(error: BaseException) -> str:
 def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold
     """Print one JSON value on a line of its own, at once."""
     utf8 = (sys.stdout.encoding or "").casefold().replace("-", "") == "utf8"
-    say(json.dumps(value, ensure_ascii=not utf8))
+    put_line(json.dumps(value, ensure_ascii=not utf8))
     _flush()
 
 
+def printable(text: str) -> str:
+    """Return *text* without characters that a terminal would obey."""
+    return text.translate(_CONTROLS)
+
+
 def say(text: str = "") -> None:
-    """Print a line."""
+    """Print a line for people, whatever it was made of."""
+    put_line(printable(text))
+
+
+def put_line(text: str) -> None:
+    """Print a line as it is: colours of our own, or data."""
     try:
         sys.stdout.write(text + "\n")
     except BrokenPipeError as error:
@@ -96,7 +111,7 @@ def say(text: str = "") -> None:
 
 def complain(text: str) -> None:
     """Tell a person something on standard error, beside the output."""
-    sys.stderr.write(f"kept: {text}\n")
+    sys.stderr.write(printable(f"kept: {text}\n"))
 
 
 def _flush() -> None:
@@ -116,18 +131,24 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
+        cells = ("" if cell is None else printable(str(cell)) for cell in row)
+        table.add_row(*map(Text, cells))
     width = None if sys.stdout.isatty() else WIDEST
     console = Console(highlight=False, width=width)
     with console.capture() as captured:
         console.print(table)
-    say("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    put_line("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def shortened(text: str, most: int = 100) -> str:
     """Return *text* on one line, cut where it gets too long."""
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return how many of something there are, one or several."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def number(value: float | None) -> str:

@@ -9,8 +9,7 @@ import typer
 
 from kept import examples_few_shot
 from kept.cli import options
-from kept.cli.ask import printable
-from kept.cli.output import complain, print_json, say
+from kept.cli.output import complain, counted, print_json, say
 from kept.cli.progress import bar
 from kept.errors import InputError
 from kept.evidence import EvidenceExtractor, hinted
@@ -145,7 +144,7 @@ def choose(
     if as_json:
         print_json(chosen.as_data())
     elif chosen.bundle.text:
-        say(printable(chosen.bundle.text))
+        say(chosen.bundle.text)
 
 
 @references_app.command("extract")
@@ -181,7 +180,7 @@ def extract(
     for item, quotes in found["evidence"].items():
         say(item)
         for quote in quotes:
-            say(f"    {printable(quote)}")
+            say(f"    {quote}")
 
 
 @references_app.command("demo")
@@ -222,7 +221,7 @@ def take_in(
             print_json(receipt_json(receipt))
         elif receipt.status != "unchanged":
             name = receipt.source_uri.partition(":")[2]
-            passages = f", {receipt.chunks} chunks" if receipt.chunks else ""
+            passages = f", {counted(receipt.chunks, 'chunk')}" if receipt.chunks else ""
             say(f"{receipt.status:<10} {name}{passages}")
     if not as_json:
         say(", ".join(f"{count} {status}" for status, count in counts.items()))

@@ -123,6 +123,9 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.listen(BACKLOG)
     except (OSError, UnicodeError) as error:
         listening.close()
-        msg = f"{host}:{port} cannot be listened on ({error}); choose another --port"
+        msg = (
+            f"{host}:{port} cannot be listened on ({error}); choose another --host or "
+            "--port"
+        )
         raise InputError(msg) from error
     return listening

@@ -1,0 +1,45 @@
+"""Printing: people see text that a terminal cannot take for a command."""
+
+import json
+
+import pytest
+
+from kept.cli.output import counted, print_json, print_table, say
+
+EVIL = "a\x1b]0;owned\x07\x1b[31mb\r\x9bc\u202ed"
+
+
+def test_nothing_that_a_terminal_obeys_is_printed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whatever a title or a text holds, as a line or in a table."""
+    say(EVIL)
+    print_table(("title",), [(EVIL,)])
+
+    assert capsys.readouterr().out.split() == [
+        "a]0;owned[31mbcd",
+        "title",
+        "a]0;owned[31mbcd",
+    ]
+
+
+def test_json_holds_every_character(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program gets what is stored."""
+    print_json({"title": EVIL})
+
+    assert json.loads(capsys.readouterr().out) == {"title": EVIL}
+
+
+def test_lines_keep_their_breaks_and_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what is obeyed goes."""
+    say("one\n\ttwo")
+
+    assert capsys.readouterr().out == "one\n\ttwo\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks")]
+)
+def test_one_is_not_told_as_many(number: int, told: str) -> None:
+    """Numbers go with their nouns."""
+    assert counted(number, "chunk") == told
