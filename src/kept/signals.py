@@ -7,7 +7,6 @@ knowledge base alone, never on how many candidates were asked for.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from heapq import nlargest
 from math import prod
 
 import numpy as np
@@ -137,5 +136,5 @@ def chance_of_one(relevances: Iterable[float]) -> float | None:
 
     Taken as if they were independent; None where there is no passage.
     """
-    best = nlargest(BEST, relevances)
+    best = sorted(relevances, reverse=True)[:BEST]
     return round(1.0 - prod(1.0 - each for each in best), PLACES) if best else None

@@ -5,7 +5,7 @@ dataclass's own way.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,6 @@ class _Open:
     vector: Any
 
 
-def _frozen(made: Any) -> Candidate:  # noqa: ANN401 -- it changes its class
-    """Return *made* as what it was made to be."""
-    made.__class__ = Candidate
-    return cast("Candidate", made)
-
-
 def rescored(
     candidate: Candidate, score: float, signals: Mapping[str, float]
 ) -> Candidate:
@@ -44,7 +38,7 @@ def rescored(
 
     The caller merges the signals.
     """
-    copy = _Open()
+    copy: Any = _Open()
     copy.chunk = candidate.chunk
     copy.document = candidate.document
     copy.score = score
@@ -52,7 +46,9 @@ def rescored(
     copy.protected = candidate.protected
     copy.pinned = candidate.pinned
     copy.vector = candidate.vector
-    return _frozen(copy)
+    copy.__class__ = Candidate
+    frozen: Candidate = copy
+    return frozen
 
 
 def candidate_of(
@@ -63,7 +59,7 @@ def candidate_of(
     vector: NDArray[np.float32],
 ) -> Candidate:
     """Return a candidate as recall hands it over."""
-    made = _Open()
+    made: Any = _Open()
     made.chunk = chunk
     made.document = document
     made.score = score
@@ -71,7 +67,9 @@ def candidate_of(
     made.protected = False
     made.pinned = False
     made.vector = vector
-    return _frozen(made)
+    made.__class__ = Candidate
+    frozen: Candidate = made
+    return frozen
 
 
 def demand_new(stage: str, candidates: tuple[Candidate, ...], *names: str) -> None:

@@ -131,20 +131,16 @@ class DenseFloor:
         outcome = floored(candidates, self.signal, self.at_least, Reason.DENSE_FLOOR)
         if self.waived_at is None or not outcome.decisions:
             return outcome
-        below = {d.chunk_id: d.verdict for d in outcome.decisions}
-        waived = {
-            c.id: c.signal(self.waiver)
-            for c in candidates
-            if c.id in below and c.signal(self.waiver) >= self.waived_at
-        }
-        return Outcome(
-            tuple(
-                c
-                for c in candidates
-                if c.id in waived or below.get(c.id) is not DROPPED
-            ),
-            tuple(self._decision(d, waived.get(d.chunk_id)) for d in outcome.decisions),
-        )
+        below = {d.chunk_id for d in outcome.decisions}
+        weak = [c for c in candidates if c.chunk.id in below]
+        waivers = zip(weak, readings(weak, self.waiver), strict=True)
+        waived = {c.chunk.id: value for c, value in waivers if value >= self.waived_at}
+        decisions = [
+            self._decision(d, waived.get(d.chunk_id)) for d in outcome.decisions
+        ]
+        dropped = {d.chunk_id for d in decisions if d.verdict is DROPPED}
+        kept = [c for c in candidates if c.chunk.id not in dropped]
+        return Outcome(tuple(kept), tuple(decisions))
 
     def _decision(self, decision: Decision, waiver: float | None) -> Decision:
         if waiver is None:
