@@ -86,7 +86,8 @@ class OpportunisticRerank:
         )
 
     def _scores(self, query: Query, window: tuple[Candidate, ...]) -> list[float]:
-        scores = [round(float(s), 9) for s in self.reranker.scores(query, window)]
+        given = np.asarray(self.reranker.scores(query, window), dtype=np.float64)
+        scores: list[float] = given.round(9).tolist()
         if len(scores) != len(window):
             msg = (
                 f"reranker {self.reranker.id!r} returned {len(scores)} scores for "
