@@ -12,7 +12,7 @@ from kept.comparisons import compared, either, every, neither, number_in
 from kept.errors import InputError
 from kept.filters import (
     DEEPEST,
-    MOST_PARTS,
+    MOST_CONDITIONS,
     OPERATORS,
     Condition,
     Filters,
@@ -118,7 +118,7 @@ def test_filters_are_bounded_in_depth_and_in_number() -> None:
     for _ in range(DEEPEST - 1):
         shown = {"none_of": [shown]}
     deepest = filters_of(shown)
-    many = tuple(Filters(metadata={"year": n}) for n in range(MOST_PARTS))
+    many = tuple(Filters(metadata={"year": n}) for n in range(MOST_CONDITIONS + 1))
 
     for _ in range(2_000):
         shown = {"none_of": [shown]}
@@ -127,8 +127,9 @@ def test_filters_are_bounded_in_depth_and_in_number() -> None:
         Filters(any_of=(deepest,))
     with pytest.raises(InputError, match=f"nested deeper than {DEEPEST}"):
         filters_of(shown)
-    with pytest.raises(InputError, match=f"at most {MOST_PARTS} are taken"):
+    with pytest.raises(InputError, match=f"at most {MOST_CONDITIONS} are taken"):
         Filters(any_of=many)
+    assert len(Filters(any_of=many[1:]).any_of) == MOST_CONDITIONS
 
 
 @given(condition=conditions)

@@ -18,7 +18,7 @@ OPERATORS: tuple[str, ...] = get_args(Operator)
 BOUNDS: tuple[str, ...] = get_args(Bound)
 WORDINGS: tuple[str, ...] = get_args(Wording)
 DEEPEST = 12
-MOST_PARTS = 250
+MOST_CONDITIONS = 128
 LARGEST = 2**63 - 1
 
 _NUMBER = int | float
@@ -183,6 +183,7 @@ def filters_of(shown: Mapping[str, Any], depth: int = 1) -> Filters:
 
 
 _LISTS = frozenset({"types", "documents", "tags"})
+_COUNTED = _LISTS | {"since", "until"}
 _NESTING = ("all_of", "any_of", "none_of")
 _TOO_DEEP = f"filters are nested deeper than {DEEPEST}; say it with fewer levels"
 _EXAMPLE = '{"none_of": [{"metadata": {"team": "sales"}}]}'
@@ -285,13 +286,20 @@ def _check_wanted(key: str, wanted: object) -> None:
 def _check_bounds(filters: Filters) -> None:
     if _depth(filters) > DEEPEST:
         raise InputError(_TOO_DEEP)
-    parts = sum(1 + len(one.where) + len(one.metadata) for one in within(filters))
-    if parts > MOST_PARTS:
+    count = sum(map(_conditions, within(filters)))
+    if count > MOST_CONDITIONS:
         msg = (
-            f"the filters have {parts} parts, at most {MOST_PARTS} are taken; "
-            "give several values of one key as a list"
+            f"the filters have {count} conditions, at most {MOST_CONDITIONS} are "
+            "taken; give several values of one key as a list"
         )
         raise InputError(msg)
+
+
+def _conditions(filters: Filters) -> int:
+    """Count what one level says; saying nothing is said too."""
+    said = (getattr(filters, name) for name in _COUNTED)
+    count = len(filters.where) + len(filters.metadata) + sum(map(bool, said))
+    return count or int(not filters.nested)
 
 
 def _depth(filters: Filters) -> int:

@@ -13,7 +13,7 @@ from pydantic import (
     model_validator,
 )
 
-from kept.filters import MOST_PARTS, Filters, Operator, filters_json, filters_of
+from kept.filters import MOST_CONDITIONS, Filters, Operator, filters_json, filters_of
 from kept.model import Authority, TimeHorizon
 from kept.retrieve import Request
 from kept.stores.access import Role
@@ -98,10 +98,10 @@ class FiltersIn(Body):
     since: Line | None = Field(default=None, examples=["2026-01-31"])
     until: Line | None = None
     date_field: Line = "date"
-    where: list[ConditionIn] = Field(default=[], max_length=MOST_PARTS)
-    all_of: list["FiltersIn"] = Field(default=[], max_length=MOST_PARTS)
-    any_of: list["FiltersIn"] = Field(default=[], max_length=MOST_PARTS)
-    none_of: list["FiltersIn"] = Field(default=[], max_length=MOST_PARTS)
+    where: list[ConditionIn] = Field(default=[], max_length=MOST_CONDITIONS)
+    all_of: list["FiltersIn"] = Field(default=[], max_length=MOST_CONDITIONS)
+    any_of: list["FiltersIn"] = Field(default=[], max_length=MOST_CONDITIONS)
+    none_of: list["FiltersIn"] = Field(default=[], max_length=MOST_CONDITIONS)
 
     def filters(self) -> Filters:
         """Return them as the library knows them."""
