@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from kept.admitting import Facts
 from kept.filters import Condition, Filters
 
 KEYS = ("year", "team", "größe", 'a "b" c')
@@ -23,6 +24,12 @@ class Taken(NamedTuple):
     type: str
     tags: tuple[str, ...]
     metadata: Mapping[str, Any]
+
+    def facts(self) -> Facts:
+        """Return what filters look at."""
+        return Facts(
+            type=self.type, document=self.id, tags=self.tags, metadata=self.metadata
+        )
 
 
 def lets_through(filters: Filters, one: Taken) -> bool:

@@ -9,7 +9,7 @@ SRC = Path(__file__).parents[1] / "src" / "kept"
 LAYERS = (
     {"errors", "closing", "logs"},
     {"model", "extras"},
-    {"decisions", "signals", "filters", "receipts", "comparisons"},
+    {"decisions", "signals", "filters", "receipts", "comparisons", "admitting"},
     {"pipeline", "duplicates", "counters"},
     {"ports"},
     {"text", "testing", "model_sources", "fencing", "replies", "sentences", "knobs"},

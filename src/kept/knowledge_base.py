@@ -133,7 +133,7 @@ class KnowledgeBase(Closing):
         )
         return self.answer(request)
 
-    def select(
+    def select(  # noqa: PLR0913 -- as many as decide the answer
         self,
         question: str,
         passages: Iterable[Passage],
@@ -141,14 +141,16 @@ class KnowledgeBase(Closing):
         scores: str | None = None,
         order: str | None = None,
         k: int | None = None,
+        filters: Filters | None = None,
     ) -> Found:
         """Choose from *passages* found elsewhere, by the words' weights of this base.
 
         *scores* says what their scores mean, *order* whose order counts; there is
         more to say to `kept.selecting.Selecting`.
         """
-        chosen = Selecting(base=self)
-        return chosen.select(question, passages, scores=scores, order=order, k=k)
+        return Selecting(base=self).select(
+            question, passages, scores=scores, order=order, k=k, filters=filters
+        )
 
     def answer(self, request: Request, *, trace_id: str = "") -> Found:
         """Return what is found for a whole request.

@@ -32,6 +32,7 @@ from kept.candidates import (
     pool_of,
 )
 from kept.closing import Closing
+from kept.filters import Filters
 from kept.ports import Embedder, Store
 from kept.presets import Configured, Parts, preset
 from kept.retrieve import Found, Request
@@ -124,6 +125,7 @@ class Selecting(Closing):
         cosines: str = "own",
         ids: str = "derived",
         k: int | None = None,
+        filters: Filters | None = None,
         intent: str = "other",
         item: str | None = None,
         pinned: Iterable[str] = (),
@@ -132,12 +134,14 @@ class Selecting(Closing):
 
         *scores* says what their scores mean, *order* whose order counts, *cosines*
         whether ours or theirs are measured by, *ids* whether they may be missing.
+        What *filters* leave out is as if it had not been handed in.
         """
         given = Given.of(scores, order=order, cosines=cosines, ids=ids)
         request = Request(
             question=question,
             tenant=self.settings.tenant,
             k=k,
+            filters=filters or Filters(),
             intent=intent,
             item=item,
             pinned=frozenset(pinned),
@@ -216,8 +220,9 @@ def select(
     *,
     scores: str | None = None,
     k: int | None = None,
+    filters: Filters | None = None,
     **settings: Any,  # noqa: ANN401 -- checked by the settings
 ) -> Found:
     """Choose once from handed-in passages; *settings* are those of `Settings`."""
     with Selecting(**settings) as chosen:
-        return chosen.select(question, passages, scores=scores, k=k)
+        return chosen.select(question, passages, scores=scores, k=k, filters=filters)

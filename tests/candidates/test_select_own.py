@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -374,3 +375,33 @@ def test_what_cannot_be_meant_is_refused(
 
     with pytest.raises(InputError, match=told):
         guard.select(QUESTION, passages, **how)
+
+
+def test_what_filters_leave_out_was_not_handed_in(guard: Selecting) -> None:
+    """It is not weighed and not in the record, as in a search; a pin is stronger."""
+    leeds, kiel, pump = (
+        replace(one, tags=tags, metadata={"year": year}, type="memo")
+        for one, tags, year in zip(
+            handed(), (("draft",), (), ()), (2026, 2019, 2026), strict=True
+        )
+    )
+    drafts = kept.Filters(tags=("draft",))
+    recent = kept.Filters(where=(kept.Condition("year", "gt", 2020),))
+    passages = [leeds, kiel, pump]
+
+    def told(filters: kept.Filters, *pinned: str) -> kept.Found:
+        return guard.select(
+            QUESTION, passages, scores="order", filters=filters, pinned=pinned
+        )
+
+    undrafted = told(kept.Filters(none_of=(drafts,)))
+    alone = guard.select(QUESTION, [kiel, pump], scores="order")
+
+    assert chosen(undrafted) == chosen(alone)
+    assert undrafted.selection.recalled == 2
+    assert "leeds" in chosen(told(recent))
+    assert told(recent).selection.recalled == 2
+    assert "kiel" in chosen(told(recent, "kiel"))
+    assert shown(told(kept.Filters())) == shown(
+        guard.select(QUESTION, passages, scores="order")
+    )

@@ -35,6 +35,20 @@ def test_a_file_and_a_pipe_give_the_same(tmp_path: Path) -> None:
     assert filed["record"]["recalled"] == 3
 
 
+def test_filters_leave_passages_out() -> None:
+    """What does not pass is not even in the record."""
+    options = ("--scores", "distance", "--embedder", "hash", "--json")
+    dated = [{**PASSAGES[0], "metadata": {"year": 2019}}, *PASSAGES[1:2]]
+
+    ran = kept(
+        *("select", QUESTION, *options, "--where", "year!=2019"),
+        stdin=as_lines(*dated),
+    ).json
+
+    assert [row["chunk_id"] for row in ran["selected"]] == ["leeds"]
+    assert ran["record"]["recalled"] == 1
+
+
 def test_people_get_passages_and_the_funnel() -> None:
     """--explain shows each stage and why each passage left."""
     ran = kept(

@@ -45,6 +45,16 @@ def test_an_empty_knowledge_base_is_enough(house: House) -> None:
     assert [row["chunk_id"] for row in response.json()["selected"]] == ["leave"]
 
 
+def test_filters_leave_passages_out(house: House) -> None:
+    """What does not pass is not even in the record."""
+    filters = {"none_of": [{"documents": ["pump"]}]}
+
+    told = select(house, filters=filters).json()
+
+    assert [row["chunk_id"] for row in told["selected"]] == ["leave"]
+    assert told["record"]["dropped"] == 0
+
+
 def test_a_selection_is_in_the_audit(house: House) -> None:
     """With how it ended, like a search."""
     select(house)

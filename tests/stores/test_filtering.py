@@ -16,6 +16,7 @@ from filter_cases import (
     lets_through,
     nested,
 )
+from kept.admitting import admits
 from kept.errors import InputError
 from kept.filters import Condition, Filters
 from kept.knowledge_base import KnowledgeBase
@@ -65,12 +66,16 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stock]:
 def test_nested_filters_mean_what_the_predicate_says(
     stock: Stock, data: st.DataObject
 ) -> None:
-    """And, or and not over every kind of condition, on values of every kind."""
+    """And, or and not over every kind of condition, on values of every kind.
+
+    What is in no store, but handed in, is let through by the same rule.
+    """
     filters = data.draw(nested([one.id for one in stock.taken]))
 
     expected = {one.id for one in stock.taken if lets_through(filters, one)}
 
     assert stock.allowed(filters) == expected
+    assert {one.id for one in stock.taken if admits(filters, one.facts())} == expected
 
 
 def test_texts_are_compared_to_their_very_end(stock: Stock) -> None:

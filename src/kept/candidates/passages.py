@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
+from kept.admitting import Facts, admits
 from kept.candidates.meaning import Given, Scores
 from kept.errors import InputError, NotFoundError
+from kept.filters import Filters
 from kept.model import Authority, Chunk, Document, TimeHorizon
 
 DERIVED = "text:"
@@ -74,6 +76,17 @@ class Member:
         """What it is a part of; itself, if nothing else is known."""
         return self.passage.document_id or self.passage.id or self.id
 
+    def passes(self, filters: Filters) -> bool:
+        """Tell whether *filters* let it through."""
+        passage = self.passage
+        facts = Facts(
+            type=passage.type,
+            document=self.document_id,
+            tags=passage.tags,
+            metadata=passage.metadata,
+        )
+        return admits(filters, facts)
+
     def document(self) -> Document:
         """Return what it is a part of."""
         passage = self.passage
@@ -102,6 +115,16 @@ class Pool:
         """The digest of all that decides a selection from it."""
         shown = "\n".join(map(_said, sorted(self.members, key=lambda m: m.id)))
         return hashlib.sha256(shown.encode()).hexdigest()[:32]
+
+    def within(self, filters: Filters, pinned: Iterable[str] = ()) -> "Pool":
+        """Return what *filters* let through, and what is *pinned* anyway."""
+        if filters.empty:
+            return self
+        forced = set(pinned)
+        return Pool(
+            self.given,
+            tuple(m for m in self.members if m.id in forced or m.passes(filters)),
+        )
 
     def demand(self, chunk_ids: Iterable[str]) -> None:
         """Refuse to pin what was not handed in."""

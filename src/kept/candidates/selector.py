@@ -67,11 +67,13 @@ class Selector:
         """Return what of *pool* deserves to be cited, and the whole record.
 
         *weights* are the question's words as a knowledge base weighs them, with
-        the fingerprint of its state; without, the pool itself weighs them.
+        the fingerprint of its state; without, the pool itself weighs them. What the
+        request's filters leave out is no part of the pool.
         """
         started = time.perf_counter()
         check_question(request.question)
         pool.demand(request.pinned)
+        pool = pool.within(request.filters, request.pinned)
         texts = Texts(tuple(member.passage.text for member in pool.members))
         state, terms = weights or ("", texts.weigh(request.question))
         refused, selection = self._chosen(request, pool, texts, terms)

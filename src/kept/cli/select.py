@@ -10,6 +10,7 @@ import typer
 from kept.candidates import Given, Passage
 from kept.candidates.lines import passages_in
 from kept.cli import options
+from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
 from kept.cli.output import print_json
 from kept.cli.search import Intent, K, Pin, print_found, print_funnel
 from kept.errors import UnreadableSourceError
@@ -52,6 +53,12 @@ def select(
     preset: options.PresetName = None,
     embedder: options.Embedder = None,
     k: K = None,
+    types: Types = None,
+    tags: Tags = None,
+    where: Where = None,
+    since: Since = None,
+    until: Until = None,
+    filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
     explain: Annotated[
@@ -71,6 +78,7 @@ def select(
         question=question,
         tenant=settings.tenant,
         k=k,
+        filters=narrowed(types, tags, where, since, until, filters),
         intent=intent,
         pinned=frozenset(pin or ()),
     )

@@ -12,7 +12,7 @@ from kept.http import shapes
 from kept.http.callers import SECURED, Reader
 from kept.http.problems import Problem
 from kept.http.replying import replied
-from kept.http.schemas import Body, Name, Names, Question, SearchIn
+from kept.http.schemas import Body, FiltersIn, Name, Names, Question, SearchIn
 from kept.http.searching import (
     ANSWERED,
     facts,
@@ -60,6 +60,7 @@ class SelectIn(Body):
         default="derived", description="Missing ids are derived, or required."
     )
     k: int | None = Field(default=None, ge=1, description="How many come back.")
+    filters: FiltersIn = FiltersIn()
     intent: Name = Field(default="other", description="For per-intent caps.")
     item: Name | None = Field(default=None, description="Item of a questionnaire.")
     pinned: Names = Field(default=[], description="Passages that are forced in.")
@@ -70,6 +71,7 @@ class SelectIn(Body):
         return SearchIn(
             question=self.question,
             k=self.k,
+            filters=self.filters,
             intent=self.intent,
             item=self.item,
             pinned=self.pinned,
