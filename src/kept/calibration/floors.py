@@ -10,13 +10,13 @@ are tried follows from the scores alone, never from the labels.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from kept.errors import InputError
-from kept.signals import Floats
+from kept.signals import PLACES, Floats
 
 Among = Literal["cited", "unanswerable"]
 
@@ -78,13 +78,12 @@ def choose_floor(
         cited = values >= at_least
         tried = int(wrong.sum() if falling else cited.sum())
         false = int((cited & wrong).sum())
-        bound = upper_bound(false, tried, sure)
-        if bound <= alpha:
+        if held(false, tried, alpha, sure):
             chosen = Floor(
                 at_least=at_least,
                 alpha=alpha,
                 confidence=confidence,
-                bound=round(bound, 9),
+                bound=alpha,  # at most; made exact below
                 false=false,
                 tried=tried,
                 cited=int(cited.sum()),
@@ -92,7 +91,15 @@ def choose_floor(
             )
         elif falling:
             break
-    return chosen
+    if chosen is None:
+        return None
+    bound = upper_bound(chosen.false, chosen.tried, sure)
+    return replace(chosen, bound=round(bound, PLACES))
+
+
+def held(false: int, tried: int, alpha: float, confidence: float) -> bool:
+    """Tell whether the upper bound of *false* of *tried* is at most *alpha*."""
+    return false < tried and _at_most(false, tried, alpha) <= 1.0 - confidence
 
 
 def upper_bound(false: int, tried: int, confidence: float = CONFIDENCE) -> float:
