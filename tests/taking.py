@@ -1,5 +1,6 @@
 """Taking texts into a store by the ingest path, for tests of stores."""
 
+import hashlib
 from collections.abc import Iterable
 
 from kept.cutting import Cutting
@@ -22,6 +23,12 @@ def take(
     store.claim(embedder.id, embedder.dimension)
     path = Ingest(store.intake(tenant), embedder, tenant, ONLY_EXACT, Cutting())
     return list(path(_handed(text) for text in texts))
+
+
+def long_text(words: int) -> str:
+    """Return a text that cannot be made much shorter by packing it."""
+    digests = (hashlib.sha256(str(n).encode()).hexdigest() for n in range(words))
+    return " ".join(digest[:10] for digest in digests)
 
 
 def _handed(text: str) -> Handed:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import grpc
 import pytest
-from lite_server import LiteServer, free_port
+from lite_server import LiteServer, free_port, started
 from pymilvus.grpc_gen import common_pb2, milvus_pb2
 
+import small_disk
 from kept.errors import SettingsError, StoreBusyError, StoreError, StoreFullError
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
@@ -19,6 +20,7 @@ from kept.stores.milvus import faults
 from kept.stores.milvus.address import address_of
 from kept.stores.milvus.store import store_at
 from kept.testing_store import PAGES
+from taking import long_text
 
 Answer = Callable[[grpc.ServicerContext], bytes]
 
@@ -166,6 +168,30 @@ def test_a_server_that_comes_back_in_time_is_not_noticed(
         back.join()
         assert after == before
         assert len(after.candidates) == 1
+
+
+def test_a_disk_that_is_full_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    """With room again the same texts go in once, and all is found."""
+    texts = [f"{n} {long_text(4_000)}" for n in range(30)]
+    with (
+        small_disk.mounted(24) as disk,
+        contextmanager(started)(disk) as server,
+        opened(server.url(tmp_path / "base", patience_seconds=0)) as base,
+    ):
+        base.add(PAGES[1])
+        base.search("Invoice INV-49302")
+        small_disk.fill(disk)
+
+        with pytest.raises(StoreFullError, match="no room left"):
+            list(map(base.add, texts))
+
+        stored = len(base.store.documents("default")) - 1
+        small_disk.empty(disk)
+        statuses = [base.add(text)[0].status for text in texts[: stored + 1]]
+        found = base.search("Invoice INV-49302")
+        assert statuses == ["unchanged"] * stored + ["created"]
+        assert [c.chunk.text for c in found.selection.candidates] == [PAGES[1]]
+        assert base.store.examine(repair=False) == []
 
 
 class ToldError(Exception):
