@@ -33,6 +33,7 @@ AT_ONCE_BYTES = 8_000_000
 MARKER = -1
 K1, B = 1.2, 0.75
 _FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 1.0
 _ROW_BYTES = 64
 
 T = TypeVar("T")
@@ -277,7 +278,7 @@ class Server:
                 if not again or time.monotonic() + pause > until:
                     raise
             time.sleep(pause)
-            pause *= 2
+            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def _told(self, ask: Callable[[], T]) -> T:
         import grpc  # noqa: PLC0415 -- with the client
