@@ -23,7 +23,7 @@ from kept.calibration.pairs import Pairs
 from kept.calibration.refit import refitted
 from kept.embedders import checked
 from kept.evaluation.scores import calibration_error
-from kept.signals import Floats
+from kept.signals import BEST, Floats
 
 FAR = ("cranfield", "scifact", "nfcorpus")
 RESAMPLES = 1000
@@ -132,8 +132,20 @@ def priors(measured: sets.Measured) -> None:
             f"| {name} | {pairs.truths.mean():.3f} "
             f"| {error(promised, pairs.truths):.3f} | {guessed.mean():.3f} "
             f"| {error(guessed, pairs.truths):.3f} "
-            f"| {error(known, pairs.truths):.3f} |"
+            f"| {error(known, pairs.truths):.3f} "
+            f"| {error_of_questions(calibration, pairs):.3f} |"
         )
+
+
+def error_of_questions(calibration: Calibration, pairs: Pairs) -> float:
+    """Return how far off the chance is that one of the best three is relevant."""
+    relevance = calibration.probabilities(pairs.signals)
+    order = np.lexsort((-relevance, pairs.question))
+    asked = pairs.question[order]
+    best = order[np.arange(len(order)) - np.searchsorted(asked, asked) < BEST]
+    true = np.zeros(len(pairs.questions))
+    np.maximum.at(true, pairs.question[best], pairs.truths[best])
+    return error(sets.best(calibration, pairs), true)
 
 
 def fitted_share(measured: sets.Measured, name: str) -> float:
