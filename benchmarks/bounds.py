@@ -120,7 +120,8 @@ def error(promised: Floats, truths: Floats) -> float:
 def priors(measured: sets.Measured) -> None:
     """Print the calibration error after correcting the share that is relevant."""
     print(
-        "| left out | relevant | ECE | share guessed by EM | ECE | share known, ECE |"
+        "| left out | relevant | ECE | share guessed by EM | ECE with it "
+        "| ECE with the share known | ECE of questions |"
     )
     for name in sets.SETS:
         calibration = left_out(measured, name)
