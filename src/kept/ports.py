@@ -1,6 +1,6 @@
 """Ports: the least that the core needs from the outside, in the core's words."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import Any, Protocol
@@ -187,8 +187,13 @@ class Shelf(Protocol):
         vector: NDArray[np.float32],
         depth: int,
         allowed: NDArray[np.int64] | None,
+        *,
+        pause: Callable[[], object] = ...,
     ) -> Leg:
-        """Return the nearest chunks by exact cosine."""
+        """Return the nearest chunks by exact cosine.
+
+        *pause* is called once the interpreter is needed for what was found.
+        """
         ...
 
     def keyword_leg(

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -22,8 +23,7 @@ from kept.signals import QueryTerms
 from kept.stages.rescore import rescored
 
 LONGEST_QUESTION = 20_000
-HEAD_START_SECONDS = 0.006
-QUICKLY_SEARCHED = 250_000
+LONGEST_PAUSE_SECONDS = 0.006
 NOTHING_RELEVANT = (
     "I couldn't find relevant documents for this question, so nothing is cited. "
     "Try naming the topic, document or identifier you mean."
@@ -141,8 +141,10 @@ class Retriever:
     ) -> tuple[NDArray[np.float32], dict[str, Leg]]:
         """Run the legs at once: keywords need no vector, so they need not wait.
 
-        A keyword leg that will soon be done is waited for: two threads that both
-        want the interpreter for a moment hold each other up for longer than that.
+        The dense leg's scan does not need the interpreter, so it runs beside the
+        keyword leg. What follows the scan does, and waits for a keyword leg that will
+        soon be done: two threads that both want the interpreter for a moment hold
+        each other up for longer than that.
         """
         depth, legs = self.plan.waves[-1], self.plan.legs
         allowed = shelf.allowed(request.filters)
@@ -156,9 +158,8 @@ class Retriever:
             [vector] = checked(self.embedder.embed(texts), texts, self.embedder.id)
             clock.lap("embed")
             if "dense" in legs:
-                if shelf.chunks <= QUICKLY_SEARCHED:
-                    wait(tasks.values(), timeout=HEAD_START_SECONDS)
-                found["dense"] = shelf.dense_leg(vector, depth, allowed)
+                pause = partial(wait, tasks.values(), LONGEST_PAUSE_SECONDS)
+                found["dense"] = shelf.dense_leg(vector, depth, allowed, pause=pause)
         finally:
             wait(tasks.values())
         return vector, found | {name: task.result() for name, task in tasks.items()}

@@ -145,6 +145,24 @@ def test_a_filter_gives_the_exact_order_of_what_it_allows(
         assert answer(index, query, 10, allowed) == expected
 
 
+@pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
+@pytest.mark.parametrize("share", [0.01, 0.9, 1.0])
+def test_a_pause_changes_nothing_of_the_answer(
+    tmp_path: Path, effort: Effort, share: float
+) -> None:
+    """A search lets others go first before it scores, and finds the same."""
+    index = filled(tmp_path / "i", 1200, effort)
+    [query] = units(np.random.default_rng(5), 1)
+    allowed = None if share == 1.0 else keyed(np.arange(int(1200 * share)))
+    paused: list[int] = []
+
+    keys, cosines = index.search(query, 10, allowed, pause=lambda: paused.append(1))
+
+    assert paused
+    found = list(zip(keys.tolist(), cosines.tolist(), strict=True))
+    assert found == answer(index, query, 10, allowed)
+
+
 class History:
     """A random sequence of changes, and what must be left of it."""
 

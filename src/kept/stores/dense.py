@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from kept.errors import StoreReadOnlyError
 from kept.stores.codes import Codes
 from kept.stores.contents import Contents
-from kept.stores.index_ports import near_by_search
+from kept.stores.index_ports import Pause, at_once, near_by_search
 from kept.stores.rows import IndexTorn, RowFiles, Scored, best, unwritten
 
 __all__ = ["DenseIndex", "IndexTorn", "exact_cosines", "unit_of"]
@@ -152,21 +152,28 @@ class DenseIndex:
         query: NDArray[np.float32],
         limit: int,
         allowed: NDArray[np.int64] | None = None,
+        *,
+        pause: Pause = at_once,
     ) -> Scored:
-        """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
+        """Return keys and cosines of the *limit* nearest, of *allowed* if given.
+
+        *pause* is called between the pass over the codes, which other threads run
+        beside, and the scoring, which they would interrupt.
+        """
         unit = unit_of(query)
         if limit < 1 or not len(self):
             return best(np.empty(0, np.int64), np.empty(0), 0)
         if allowed is None:
-            return self._nearest(unit, limit, None)
+            return self._nearest(unit, limit, None, pause)
         positions = np.unique(self._contents.table.positions(allowed))
         positions = positions[positions >= 0]
         few = len(positions) <= max(_GATHERED, _WORTH_CODES * len(self))
         if few or self._contents.codes is None:
+            pause()
             return self._scan(unit, limit, positions)
         chosen = np.zeros(len(self._contents.table.keys), np.bool_)
         chosen[positions] = True
-        return self._nearest(unit, limit, chosen)
+        return self._nearest(unit, limit, chosen, pause)
 
     def near(
         self, queries: NDArray[np.float32], at_least: float, most: int
@@ -237,7 +244,11 @@ class DenseIndex:
         return self._contents.gather(self._held(keys))
 
     def _nearest(
-        self, unit: NDArray[np.float64], limit: int, chosen: NDArray[np.bool_] | None
+        self,
+        unit: NDArray[np.float64],
+        limit: int,
+        chosen: NDArray[np.bool_] | None,
+        pause: Pause,
     ) -> Scored:
         """Fetch by code until nothing unfetched can be among the best.
 
@@ -252,6 +263,7 @@ class DenseIndex:
         while codes is not None and min(wanted, most) < len(self):
             wanted = min(wanted, most)
             positions, estimates = self._likely(codes, unit, wanted)
+            pause()
             above = estimates > estimates[-1]
             if chosen is not None:
                 above &= chosen[positions]
@@ -263,6 +275,7 @@ class DenseIndex:
             if wanted == most:
                 break
             wanted = _deeper(estimates, goal)
+        pause()
         alive = self._contents.table.alive if chosen is None else chosen
         return self._scan(unit, limit, np.flatnonzero(alive))
 
@@ -290,12 +303,13 @@ class DenseIndex:
     ) -> NDArray[np.float32]:
         """Return products in float32, good to `_SCAN_MARGIN`."""
         if _MOSTLY * self._contents.rows <= len(positions):
-            rows = self._contents.mapped()
-            return np.asarray(rows @ query)[self._contents.table.rows[positions]]
+            products = _products(self._contents.mapped(), query)
+            return products[self._contents.table.rows[positions]]
         products = np.empty(len(positions), np.float32)
         for start in range(0, len(positions), _GATHERED):
             part = positions[start : start + _GATHERED]
-            products[start : start + len(part)] = self._contents.gather(part) @ query
+            rows = self._contents.gather(part)
+            products[start : start + len(part)] = _products(rows, query)
         return products
 
     def _scored(
@@ -339,6 +353,18 @@ def unit_of(query: NDArray[np.float32]) -> NDArray[np.float64]:
         msg = f"a query vector of length {length} has no direction; embed it again"
         raise ValueError(msg)
     return wide / length
+
+
+def _products(
+    rows: NDArray[np.float32], query: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the product of each row with *query*, on one thread.
+
+    Given the matrix whole, BLAS spreads it over all cores and waits for each of them:
+    twenty times as long where one of these is busy, and little gained elsewhere.
+    """
+    products: NDArray[np.float32] = np.matmul(rows[:, np.newaxis], query)[:, 0]
+    return products
 
 
 def exact_cosines(

@@ -12,6 +12,11 @@ from kept.stores.sql import Connection
 
 Keys = NDArray[np.int64]
 FIRST_NEAR = 64
+Pause = Callable[[], object]
+
+
+def at_once() -> None:
+    """Pause for nobody."""
 
 
 class Dense(Protocol):
@@ -23,9 +28,18 @@ class Dense(Protocol):
         ...
 
     def search(
-        self, query: NDArray[np.float32], limit: int, allowed: Keys | None = None
+        self,
+        query: NDArray[np.float32],
+        limit: int,
+        allowed: Keys | None = None,
+        *,
+        pause: Pause = at_once,
     ) -> Scored:
-        """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
+        """Return keys and cosines of the *limit* nearest, of *allowed* if given.
+
+        *pause* is called, maybe more than once, before the interpreter is needed for
+        longer than it takes to begin.
+        """
         ...
 
     def near(

@@ -16,7 +16,7 @@ from kept.stages.rescore import candidate_of
 from kept.stores import reading
 from kept.stores.dense import exact_cosines, unit_of
 from kept.stores.filtering import allowed_chunks
-from kept.stores.index_ports import Indexes
+from kept.stores.index_ports import Indexes, Pause, at_once
 from kept.stores.sql import Connection, each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
@@ -96,10 +96,15 @@ class Shelf:
         return allowed_chunks(self.connection, self.tenant, filters)
 
     def dense_leg(
-        self, vector: NDArray[np.float32], depth: int, allowed: Keys | None
+        self,
+        vector: NDArray[np.float32],
+        depth: int,
+        allowed: Keys | None,
+        *,
+        pause: Pause = at_once,
     ) -> Leg:
         """Return the nearest chunks by exact cosine."""
-        return Leg(*self.indexes.dense.search(vector, depth, allowed))
+        return Leg(*self.indexes.dense.search(vector, depth, allowed, pause=pause))
 
     def keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
         """Return the best chunks by exact BM25.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kept.signals import K1
 from kept.stores.dense import exact_cosines, unit_of
-from kept.stores.index_ports import Keys, near_by_search
+from kept.stores.index_ports import Keys, Pause, at_once, near_by_search
 from kept.stores.milvus.collection import Collection
 from kept.stores.milvus.faults import CollectionAwayError
 from kept.stores.milvus.names import name_of, question_of
@@ -96,9 +96,15 @@ class DenseView(_View):
     """The nearest chunks by exact cosine."""
 
     def search(
-        self, query: NDArray[np.float32], limit: int, allowed: Keys | None = None
+        self,
+        query: NDArray[np.float32],
+        limit: int,
+        allowed: Keys | None = None,
+        *,
+        pause: Pause = at_once,
     ) -> Scored:
         """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
+        pause()
         unit = unit_of(query)
         vector = unit.astype(np.float32)
         recall = Recall(

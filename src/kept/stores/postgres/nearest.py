@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.stores.dense import exact_cosines, unit_of
-from kept.stores.index_ports import Keys, near_by_search
+from kept.stores.index_ports import Keys, Pause, at_once, near_by_search
 from kept.stores.postgres.graphs import kind_of
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.values import Vector, numbers, rows_of
@@ -54,9 +54,15 @@ class Nearest:
         return EVERYTHING
 
     def search(
-        self, query: NDArray[np.float32], limit: int, allowed: Keys | None = None
+        self,
+        query: NDArray[np.float32],
+        limit: int,
+        allowed: Keys | None = None,
+        *,
+        pause: Pause = at_once,
     ) -> Scored:
         """Return keys and cosines of the *limit* nearest, of *allowed* if given."""
+        pause()
         unit = unit_of(query)
         if limit < 1 or not self.of.tenant:
             return best(np.empty(0, np.int64), np.empty(0), 0)
