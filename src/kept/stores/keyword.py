@@ -20,6 +20,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -196,7 +197,10 @@ class KeywordIndex:
         slack: float,
         judge: Callable[[NDArray[np.int64]], Scored],
     ) -> Scored:
-        """Ask for more proposals until no unseen chunk can be among the best."""
+        """Ask for more proposals until no unseen chunk can be among the best.
+
+        As many as are wanted are judged first: of the others, most have no hope then.
+        """
         keys = np.empty(0, np.int64)
         scores = np.empty(0, np.float64)
         seen = 0
@@ -204,10 +208,12 @@ class KeywordIndex:
             depth = depth if depth <= _DEEPEST else len(self) + 1
             proposed, ceilings, everything = self._propose(query, depth)
             ceilings *= slack
-            hopeful = ceilings[seen:] >= _nth_best(scores, limit)
-            fresh_keys, fresh_scores = judge(proposed[seen:][hopeful])
-            keys = np.concatenate([keys, fresh_keys])
-            scores = np.concatenate([scores, fresh_scores])
+            for start, end in pairwise((seen, max(seen, limit), max(depth, limit))):
+                hopeful = ceilings[start:end] >= _nth_best(scores, limit)
+                if hopeful.any():
+                    fresh_keys, fresh_scores = judge(proposed[start:end][hopeful])
+                    keys = np.concatenate([keys, fresh_keys])
+                    scores = np.concatenate([scores, fresh_scores])
             floor = _nth_best(scores, limit)
             if everything or ceilings[-1] < floor - 10.0**-_PLACES:
                 return _matching(keys, scores, limit)

@@ -118,7 +118,8 @@ class Shelf:
     def _keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
 
         def exact(keys: Keys) -> Floats:
-            lengths, blobs = self._terms_of(keys)
+            whole = len(keys) <= min(depth, READ_AT_ONCE)
+            lengths, blobs = (self._whole if whole else self._terms_of)(keys)
             return bm25(terms, frequencies(blobs, terms.keys), lengths)
 
         weights = {
@@ -211,6 +212,16 @@ class Shelf:
                 document = self.documents[row[8] >> ORD_BITS]
                 chunk = reading.chunk_of(document.id, row)
                 self.read[row[8]] = _Read(chunk, document, row[9], row[10])
+
+    def _whole(self, keys: Keys) -> tuple[Floats, list[bytes]]:
+        """Return lengths and terms of chunks that are wanted with all that they hold.
+
+        As few as are asked for are most likely those that will be handed over.
+        """
+        self._fetch(keys.tolist())
+        rows = [self.read[key] for key in keys.tolist()]
+        lengths = np.array([row.length for row in rows], dtype=np.float64)
+        return lengths, [row.terms for row in rows]
 
     def _terms_of(self, keys: Keys) -> tuple[Floats, list[bytes]]:
         rows = each(
