@@ -1,6 +1,7 @@
 """Replay: recorded queries, run again, are identical or say what changed."""
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -11,11 +12,11 @@ from structlog.testing import capture_logs
 from kept.errors import NotFoundError
 from kept.filters import Filters
 from kept.knowledge_base import KnowledgeBase
-from kept.recorded import code_version, digest, recorded, request_of
+from kept.recorded import Recorded, code_version, digest, recorded, request_of
 from kept.replay import Replayed, replay
 from kept.settings import Settings
 from kept.stores.connection import Database
-from kept.stores.recording import Recorder
+from kept.stores.recording import GATHERED_SECONDS, Recorder
 from kept.stores.sqlite import FILE
 from kept.telling import replayed_json, replayed_line
 
@@ -262,6 +263,28 @@ def test_a_record_that_cannot_be_written_is_logged(make_base: Make) -> None:
         recorder.close()
 
     assert [line["event"] for line in logs] == ["queries_not_recorded"]
+
+
+def test_records_are_made_with_a_breath_between(make_base: Make) -> None:
+    """Queries that are answered meanwhile wait for one record, not for all."""
+    base = filled(make_base())
+    entry = recorded(base.search(QUESTION), "default", with_text=False)
+    recorder = Recorder(base.store.database, keep=3)
+    made: list[float] = []
+    both = threading.Event()
+
+    def make() -> Recorded:
+        made.append(time.monotonic())
+        if len(made) == 2:
+            both.set()
+        return entry
+
+    recorder.note("default", make)
+    recorder.note("default", make)
+    both.wait(10)
+    recorder.close()
+
+    assert made[1] - made[0] >= GATHERED_SECONDS / 3
 
 
 def test_a_tenant_without_documents_is_not_recorded(make_base: Make) -> None:
