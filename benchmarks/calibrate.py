@@ -14,7 +14,7 @@ import os
 import pickle
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -395,9 +395,7 @@ def main() -> None:
             "left_out": account,
         }
         if arguments.write:
-            shipped = Calibration(
-                whole.name, whole.embedder, whole.intercept, whole.curves, provenance
-            )
+            shipped = replace(whole, provenance=provenance, latin_only=name == "minilm")
             save(shipped, Path(str(PARAMETERS)) / f"{name}.json")
             print(f"\nwritten: {shipped.id}")
 

@@ -81,13 +81,13 @@ class Rehearsal:
             legs: dict[str, Leg] = {n: self.leg(n, plan.waves[-1]) for n in plan.legs}
             pinned = sorted(self.request.pinned)
             found = gathered(self.shelf, self.vector, self.terms, legs, plan, pinned)
-            self._pools[key] = self._calibration(found)
+            self._pools[key] = self._calibration(found, self.request.question)
         return self._pools[key]
 
     def measured(self, chunk_ids: Sequence[str]) -> tuple[Candidate, ...]:
         """Return chunks with all that is measured of them, recalled or not."""
         found = self.shelf.candidates(self.vector, self.terms, {}, chunk_ids)
-        return self._calibration(found)
+        return self._calibration(found, self.request.question)
 
     def run(self, plan: Plan) -> tuple[Refusal | None, Selection]:
         """Answer the request by way of *plan*."""

@@ -129,7 +129,7 @@ class Retriever:
         clock.lap("recall")
         pinned = sorted(request.pinned)
         candidates = gathered(shelf, vector, terms, legs, self.plan, pinned)
-        candidates = self.calibration(candidates)
+        candidates = self.calibration(candidates, request.question)
         clock.lap("measure")
         chosen = selected(self.plan, request, candidates)
         clock.lap("stages")

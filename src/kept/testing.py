@@ -13,6 +13,7 @@ from kept.ports import Opinion
 SIGNALS = (
     *("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance"),
     *("in_dense", "in_keyword", "dense_norm", "keyword_norm", "fused", "composite"),
+    *("meaning", "wave"),
 )
 
 

@@ -182,12 +182,48 @@ def test_the_id_changes_with_every_number() -> None:
     changed = [
         replace(one, intercept=-1.000001),
         replace(one, embedder="minilm-"),
+        replace(one, latin_only=True),
         replace(one, curves=(Curve("cosine", (0.0, 1.0), (0.0, 1.000001)),)),
         replace(one, curves=(Curve("coverage", (0.0, 1.0), (0.0, 1.0)),)),
     ]
 
     assert len({one.id, *(each.id for each in changed)}) == 1 + len(changed)
     assert replace(one, provenance={"date": "2026-11-16"}).id == one.id
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Ποιο βουνό είναι το ψηλότερο;", "Кто написал роман?", "非洲最高的山", "ما هو؟"],
+)
+def test_nearness_in_an_unknown_script_needs_shared_words(question: str) -> None:
+    """To an English model all Greek is alike: a cosine of .85 alone says nothing."""
+    calibration = shipped("minilm-int8-v1:384")
+
+    [far, near] = calibration(
+        (
+            candidate(cosine=0.85),
+            candidate(cosine=0.85, coverage=0.5, focus=0.35),
+        ),
+        question,
+    )
+
+    assert (far.signal("meaning"), near.signal("meaning")) == (0.0, 0.85)
+    assert far.signal("relevance") < 0.001
+    assert near.signal("relevance") == relevance(
+        calibration, cosine=0.85, coverage=0.5, focus=0.35
+    )
+
+
+@pytest.mark.parametrize("embedder", IDS)
+def test_a_question_in_latin_script_is_weighed_by_its_cosine(embedder: str) -> None:
+    """German, and letters of another script among others, change nothing."""
+    calibration, pool = shipped(embedder), (candidate(cosine=0.85),)
+
+    plain = calibration(pool)
+
+    assert calibration(pool, "Größe der β-Synuclein-Probe?") == plain
+    if not embedder.startswith("minilm"):
+        assert calibration(pool, "Кто написал роман?") == plain
 
 
 def test_a_hundred_candidates_are_calibrated_quickly() -> None:

@@ -57,7 +57,7 @@ def test_default_guards_on_the_absolute_channel() -> None:
     """Order is fused; protection, floors and waiver are absolute."""
     assert plan("default").pipeline == Pipeline.of(
         Fuse(0.5, 0.5),
-        ProtectNearMatches(0.12),
+        ProtectNearMatches(0.12, borne_out=True),
         ProtectKeywordHit(0.5, "bm25_share"),
         Answerable(0.05),
         RelevanceFloor(0.005),
@@ -84,7 +84,7 @@ def test_default_with_everything_on() -> None:
 
     assert on.pipeline == Pipeline.of(
         ReciprocalRankFusion(),
-        ProtectNearMatches(0.05),
+        ProtectNearMatches(0.05, borne_out=True),
         ProtectKeywordHit(0.5, "bm25_share"),
         Answerable(0.4),
         RelevanceFloor(0.005),

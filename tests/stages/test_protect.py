@@ -27,6 +27,19 @@ def test_a_candidate_at_the_very_distance_is_protected() -> None:
     ]
 
 
+def test_nearness_that_was_not_read_protects_only_where_words_bear_it_out() -> None:
+    """In a script unknown to the embedder, near alone is no near match."""
+    pool = candidates("""
+        a 0.95 meaning=0.2
+        b 0.95 meaning=0.9
+        c 0.95
+    """)
+
+    for borne_out, protected in ((True, ["b", "c"]), (False, ["a", "b", "c"])):
+        outcome = ProtectNearMatches(0.10, borne_out=borne_out)(QUERY, pool)
+        assert [c.id for c in outcome.kept if c.protected] == protected
+
+
 def test_with_nothing_near_the_pool_passes_untouched() -> None:
     """No near match leaves no trace."""
     pool = candidates("a 0.5")

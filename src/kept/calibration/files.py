@@ -53,6 +53,7 @@ def as_text(calibration: Calibration) -> str:
         "format": FORMAT,
         "name": calibration.name,
         "embedder": calibration.embedder,
+        "latin_only": calibration.latin_only,
         "intercept": calibration.intercept,
         "curves": [
             {"signal": c.signal, "knots": list(c.knots), "values": list(c.values)}
@@ -73,6 +74,7 @@ def parsed(text: str, source: str) -> Calibration:
             embedder=str(content["embedder"]) or ANY_EMBEDDER,
             intercept=float(content["intercept"]),
             curves=tuple(_curve(each) for each in content["curves"]),
+            latin_only=bool(content.get("latin_only", False)),
             provenance=content.get("provenance", {}),
         )
     except (ValueError, KeyError, TypeError, InputError) as error:

@@ -14,8 +14,10 @@ from kept.errors import InputError
 from kept.model import Candidate
 from kept.signals import PLACES, Floats
 from kept.stages.rescore import column, demand_new, rescored
+from kept.text.languages import in_latin_script
 
 ANY_EMBEDDER = "*"
+PER_SHARE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,10 @@ class Calibration:
     It is *name*d and belongs to the embedder whose id starts with *embedder*, or
     to any if that is ``*``. The relevance of a candidate depends on its own signals
     alone. *provenance* says what it was fitted on and how it did on data left out.
+
+    With *latin_only*, the embedder was taught one script: texts in another are all
+    near to each other, whatever they say. For a question in such a script, the
+    cosine counts for no more than shared words bear out (``meaning``).
     """
 
     name: str
@@ -34,6 +40,7 @@ class Calibration:
     provenance: Mapping[str, Any] = field(
         default_factory=dict, compare=False, hash=False, repr=False
     )
+    latin_only: bool = False
 
     @property
     def id(self) -> str:
@@ -42,6 +49,7 @@ class Calibration:
             self.embedder,
             self.intercept,
             [(c.signal, c.knots, c.values) for c in self.curves],
+            *(["latin_only"] if self.latin_only else []),
         )
         digest = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
         return f"{self.name}-{digest[:12]}"
@@ -73,16 +81,36 @@ class Calibration:
             odds = odds + curve(signals[curve.signal])
         return np.round(probability(np.asarray(odds, dtype=np.float64)), PLACES)
 
-    def __call__(self, candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        """Return the candidates with their relevance, the score left as it is."""
+    def __call__(
+        self, candidates: tuple[Candidate, ...], question: str = ""
+    ) -> tuple[Candidate, ...]:
+        """Return the candidates with their relevance to *question*.
+
+        The score is left as it is.
+        """
         if not candidates:
             return ()
         demand_new("calibration", candidates, "relevance")
         measured = {name: column(candidates, name) for name in self.signals}
-        relevances = self.probabilities(measured).tolist()
-        calibrated = []
-        for c, relevance in zip(candidates, relevances, strict=True):
-            signals = dict(c.signals)
-            signals["relevance"] = relevance
-            calibrated.append(rescored(c, c.score, signals))
-        return tuple(calibrated)
+        added: dict[str, Floats] = {}
+        if self.latin_only and not in_latin_script(question):
+            added["meaning"] = _borne_out(candidates)
+            measured |= _read_by(added["meaning"], candidates)
+        added["relevance"] = self.probabilities(measured)
+        rows = zip(*(values.tolist() for values in added.values()), strict=True)
+        return tuple(
+            rescored(c, c.score, {**c.signals, **dict(zip(added, row, strict=True))})
+            for c, row in zip(candidates, rows, strict=True)
+        )
+
+
+def _borne_out(candidates: tuple[Candidate, ...]) -> Floats:
+    """Return the cosine, or twice the share of the question's words if that is less."""
+    most = np.round(PER_SHARE * column(candidates, "coverage"), PLACES)
+    return np.minimum(column(candidates, "cosine"), most)
+
+
+def _read_by(meaning: Floats, candidates: tuple[Candidate, ...]) -> dict[str, Floats]:
+    """Return the signals that rest on the cosine, resting on *meaning* instead."""
+    strength = np.maximum(meaning, column(candidates, "focus"))
+    return {"cosine": meaning, "strength": strength}

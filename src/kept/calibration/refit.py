@@ -144,6 +144,7 @@ def refitted(  # noqa: PLR0913 -- as above
             **_provenance(pairs, start, after, date=date, source=source),
             "bars": asdict(bars),
         },
+        latin_only=whole.latin_only,
     )
     return FittedCalibration(
         calibration=calibration,
@@ -203,6 +204,7 @@ def _calibration(
         embedder=start.embedder,
         intercept=round(intercept, 6),
         curves=climbed(knots, found.tolist()),
+        latin_only=start.latin_only,
     )
 
 

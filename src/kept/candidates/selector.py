@@ -96,7 +96,8 @@ class Selector:
             if refused is not None:
                 return refused, _all_refused(pool, refused)
         candidates = self._candidates(request.question, pool, texts, terms)
-        return selected(self.plan, request, self.calibration(candidates))
+        measured = self.calibration(candidates, request.question)
+        return selected(self.plan, request, measured)
 
     def _candidates(
         self, question: str, pool: Pool, texts: Texts, terms: QueryTerms

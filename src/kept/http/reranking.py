@@ -15,7 +15,7 @@ def reranked(
     Texts are measured with the words' weights of the knowledge base; the configured
     reranker scores them, or calibrated relevance where there is none.
     """
-    candidates = base.calibration(_candidates(base, question, texts))
+    candidates = base.calibration(_candidates(base, question, texts), question)
     reranker = base.parts.reranker
     query = Request(question=question, tenant=base.tenant).query()
     scores = (

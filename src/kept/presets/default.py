@@ -189,7 +189,9 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
     mmr = settings.diversity == "mmr"
     return Pipeline.of(
         fusion(settings),
-        ProtectNearMatches(parts.near_match_distance if near is None else near),
+        ProtectNearMatches(
+            parts.near_match_distance if near is None else near, borne_out=True
+        ),
         None
         if protect_keyword is None
         else ProtectKeywordHit(protect_keyword, "bm25_share"),

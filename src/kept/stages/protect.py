@@ -11,11 +11,16 @@ from kept.stages.rescore import first_wave, readings
 
 @dataclass(frozen=True)
 class ProtectNearMatches:
-    """Protect candidates within *distance* of the query, inclusive."""
+    """Protect candidates within *distance* of the query, inclusive.
+
+    With *borne_out*, one in a script that the embedder cannot read has to share the
+    words as well: there, everything is near to everything (see ``meaning``).
+    """
 
     name: ClassVar[str] = "protect_near_matches"
 
     distance: float
+    borne_out: bool = False
 
     def __post_init__(self) -> None:
         demand(self.name, "distance", self.distance, 0.0, 2.0)
@@ -33,9 +38,14 @@ class ProtectNearMatches:
                     {"distance": distance, "at_most": self.distance},
                 )
                 for candidate, distance in zip(candidates, distances, strict=True)
-                if distance <= self.distance
+                if distance <= self.distance and self._read(candidate)
             ],
         )
+
+    def _read(self, candidate: Candidate) -> bool:
+        """Tell whether the nearness of a candidate means anything."""
+        least = 1.0 - self.distance
+        return not self.borne_out or candidate.signals.get("meaning", least) >= least
 
 
 @dataclass(frozen=True)

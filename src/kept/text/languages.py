@@ -116,6 +116,7 @@ _SCRIPTS: tuple[tuple[str, str], ...] = (
     ("hi", "\u0900-\u097f"),
 )
 _SCRIPT_RUNS = tuple((code, re.compile(f"[{span}]")) for code, span in _SCRIPTS)
+_LATIN = re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff\uff21-\uff5a]")
 _WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _WIDESPREAD = ("en", "de", "fr", "es", "it", "pt", "nl", "ru", "sv", "pl")
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
@@ -173,6 +174,15 @@ def _telling_words() -> Pieces[tuple[tuple[str, ...], ...]]:
         return tuple(known[word] for word in words if word in known)
 
     return Pieces(look)
+
+
+def in_latin_script(text: str) -> bool:
+    """Tell whether *text* has mostly Latin letters, or no letters at all."""
+    if text.isascii():
+        return True
+    letters = [letter for letter in text if letter.isalpha()]
+    latin = sum(bool(_LATIN.match(letter)) for letter in letters)
+    return 2 * latin > len(letters) or not letters
 
 
 def _spread(language: str) -> tuple[int, str]:

@@ -15,6 +15,7 @@ SELECTED = "selected"
 SIGNALS: Mapping[str, str] = {
     "relevance": "Calibrated probability that the passage is relevant.",
     "cosine": "Nearness of the vectors of question and passage.",
+    "meaning": "Cosine as far as shared words bear it out, in scripts unknown to it.",
     "distance": "1 minus cosine: smaller is nearer.",
     "coverage": "Share of the question's weight of words that the passage has.",
     "bm25": "Strength of the keyword match.",
