@@ -44,11 +44,14 @@ def test_a_folder_is_taken_in_by_its_name(tmp_path: Path) -> None:
     one.write_text("The heron fishes at dawn by the old mill.")
     other.write_text("The dipper walks under water in the cold stream.")
 
-    with kept.open(tmp_path / "kb", embedder="hash") as base:
+    where = str(tmp_path / "kb")
+
+    with kept.open(where, embedder="hash") as base:
         first = base.ingest(str(one))
         both = base.ingest([one, other])
 
-    assert repr(first) == "1 texts: 1 created"
+    assert repr(first) == "1 text: 1 created"
+    assert repr(base) == f"<the knowledge base {where!r} of the tenant 'default'>"
     assert sorted(r.status for r in both) == ["created", "unchanged"]
     assert "one.txt" in both._repr_html_()
 

@@ -18,6 +18,7 @@ from kept.receipts import Receipt
 from kept.retrieve import Request
 from kept.settings import Settings
 from kept.sources import Handing
+from kept.stores.addresses import told
 from kept.telling import why_not_lines
 from kept.watching import Watch
 from kept.wiring import fetch_limits_of
@@ -31,7 +32,8 @@ class Receipts(list[Receipt]):
     def __repr__(self) -> str:
         counts = Counter(receipt.status for receipt in self)
         told = ", ".join(f"{count} {status}" for status, count in counts.items())
-        return f"{len(self)} texts: {told}" if self else "nothing was handed in"
+        texts = "1 text" if len(self) == 1 else f"{len(self)} texts"
+        return f"{texts}: {told}" if self else "nothing was handed in"
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -49,11 +51,15 @@ class Base(KnowledgeBase):
     >>> import kept
     >>> kb = kept.open(folder, embedder="hash")
     >>> kb.add("Employees have 28 days of leave.", title="Leave")
-    1 texts: 1 created
+    1 text: 1 created
     >>> kb.search("How many days of leave do employees have?")
     1 passage for 'How many days of leave do employees have?': Leave
     >>> kb.close()
     """
+
+    def __repr__(self) -> str:
+        where = told(self.settings.store)
+        return f"<the knowledge base {where!r} of the tenant {self.tenant!r}>"
 
     @overload
     def ingest(self, handed: Names) -> Receipts: ...
