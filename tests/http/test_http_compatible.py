@@ -112,6 +112,8 @@ def test_texts_are_reranked_as_if_they_were_stored(stocked: House) -> None:
     assert [one["index"] for one in told["results"]] == [1, 0]
     assert best["relevance_score"] == pytest.approx(own["relevance"])
     assert best["document"] == {"text": texts[1]}
+    [row] = stocked.audit(action="rerank")
+    assert (row["outcome"], row["texts"]) == ("answered", 2)
 
 
 def test_reranking_takes_objects_and_gives_the_best(stocked: House) -> None:

@@ -14,7 +14,7 @@ from kept.http.problems import Problem
 ROWS = 50
 ACTIONS = (
     *("search", "ask", "why", "why_not", "replay", "references", "references.build"),
-    *("select", "retrieval", "vector_store.search"),
+    *("select", "retrieval", "vector_store.search", "rerank"),
     *("document.create", "document.delete"),
     *("alias.undo", "job.cancel", "settings.change", "key.create", "key.revoke"),
     *("session.begin", "session.end", "mcp.search", "mcp.ask", "mcp.why_not"),

@@ -22,7 +22,12 @@ from kept.http.problems import Problem
 from kept.http.replying import replied
 from kept.http.reranking import reranked
 from kept.http.schemas import SearchIn
-from kept.http.searching import searched
+from kept.http.searching import (
+    ANSWERED,
+    failures_noted,
+    question_kept,
+    searched,
+)
 from kept.model import Candidate
 from kept.text.tokens import count_tokens
 
@@ -148,7 +153,10 @@ async def rerank(asked: RerankIn, caller: Reader) -> Response:
     _check_batch(caller, [asked.query, *texts])
 
     def order() -> dict[str, Any]:
-        rows = reranked(caller.base(), asked.query, texts)
+        with failures_noted(caller, "rerank", asked.query):
+            rows = reranked(caller.base(), asked.query, texts)
+        kept = question_kept(caller, asked.query)
+        caller.note("rerank", ANSWERED, **kept, facts={"texts": len(texts)})
         return {
             "model": asked.model,
             "results": [
