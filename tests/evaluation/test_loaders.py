@@ -56,9 +56,17 @@ def test_folder_gives_passages_questions_and_judgements(folder: Path) -> None:
     assert collection.qrels == {"q1": {"d1": 2, "2": 0}}
     assert [q.id for q in collection.judged] == ["q1"]
     assert [(q.id, q.answerable, q.kind) for q in collection.marked] == [
-        ("q2", False, "near")
+        ("q1", True, ""),
+        ("q2", False, "near"),
     ]
     assert not collection.unknown
+
+
+def test_without_a_question_marked_nothing_is_said_of_answers(folder: Path) -> None:
+    """Judgements alone make no abstention report; beside a refusable one they do."""
+    write_lines(folder / "queries.jsonl", [{"_id": "q1", "text": "first?"}])
+
+    assert load_collection(folder).marked == ()
 
 
 def test_malformed_line_is_named_by_its_number(folder: Path) -> None:

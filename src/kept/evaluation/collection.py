@@ -114,12 +114,7 @@ class Collection:
             Question(id=f"probe:{p.id}", text=p.text, answerable=False, kind=kind)
             for p in probes
         )
-        marked = tuple(
-            replace(q, answerable=True)
-            if q.answerable is None and q.id in self.qrels
-            else q
-            for q in self.questions
-        )
+        marked = _marked(self.questions, self.qrels)
         unique((q.id for q in marked + added), "question", self.name)
         return replace(self, questions=marked + added)
 
@@ -134,7 +129,8 @@ def assembled(
 ) -> Collection:
     """Build a collection, counting the judgements that name unknown ids.
 
-    With *strict* such judgements are an error. Twice the same id always is.
+    With *strict* such judgements are an error. Twice the same id always is. Where
+    some questions are marked as unanswerable, those with judgements can be answered.
     """
     unique((p.id for p in passages), "passage", name)
     unique((q.id for q in questions), "question", name)
@@ -142,6 +138,8 @@ def assembled(
     if unknown and strict:
         msg = f"{name}: {unknown}; complete the files or run without strict"
         raise InputError(msg)
+    if any(q.answerable is False for q in questions):
+        questions = _marked(questions, known)
     return Collection(
         name=name,
         passages=tuple(passages),
@@ -150,6 +148,14 @@ def assembled(
         ),
         qrels=known,
         unknown=unknown,
+    )
+
+
+def _marked(questions: Iterable[Question], qrels: Qrels) -> tuple[Question, ...]:
+    """Return the questions, the judged as answerable where nobody said."""
+    return tuple(
+        replace(q, answerable=True) if q.answerable is None and q.id in qrels else q
+        for q in questions
     )
 
 
