@@ -18,6 +18,9 @@ from kept.stores.schema import VERSION, migrate
 from kept.stores.sql import Connection, T
 
 BUSY_TIMEOUT_MS = 60_000
+# A window of texts changes about 700 pages; SQLite's own 1,000 would carry the log
+# over, and wait for the disk twice more, with every second window.
+CHECKPOINT_PAGES = 4_000
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
@@ -38,6 +41,7 @@ class Database:
             if self._writer is not None:
                 self._writer.pragma("journal_mode", "wal")
                 self._writer.pragma("synchronous", "full")
+                self._writer.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
                 migrate(self._writer, str(path))
             else:
                 self._check_readable()

@@ -170,6 +170,8 @@ def _telling_words() -> Pieces[tuple[tuple[str, ...], ...]]:
     known = _known_in()
 
     def look(piece: str) -> tuple[tuple[str, ...], ...]:
+        if piece.isalpha():
+            return (known[piece],) if piece in known else ()
         words = _WORDS.findall(piece.replace("’", "'"))
         return tuple(known[word] for word in words if word in known)
 

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import chain, pairwise
@@ -34,6 +34,7 @@ __all__ = [
 
 ANALYSIS_VERSION = 1
 CACHED_WORDS = 200_000
+COUNTED_ONCE = 12
 
 SPACELESS = (
     "\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf"
@@ -176,12 +177,27 @@ def _spelled(text: str) -> str:
 def _terms(language: str | None) -> Pieces[tuple[str, ...]]:
     """Return the terms of pieces in one language."""
 
-    def look(piece: str) -> tuple[str, ...]:
-        tokens = _token(piece.isascii()).findall(piece)
-        found = (_term(part, language) for token in tokens for part in _parts(token))
-        return tuple(filter(None, found))
+    def look(token: str) -> tuple[str, ...]:
+        if _plain(token):
+            parts: Iterable[str] = (token,)
+        else:
+            parts = _parts(token)
+        return tuple(filter(None, (_term(part, language) for part in parts)))
 
-    return Pieces(look)
+    words = Pieces(look)
+
+    def look_into(piece: str) -> tuple[str, ...]:
+        if _plain(piece):
+            return words[piece]
+        tokens = _token(piece.isascii()).findall(piece)
+        return tuple(chain.from_iterable(map(words.__getitem__, tokens)))
+
+    return Pieces(look_into)
+
+
+def _plain(piece: str) -> bool:
+    """Tell whether a piece is one word of plain letters, as most are."""
+    return piece.isascii() and piece.isalpha()
 
 
 @cache
@@ -189,9 +205,15 @@ def _counts() -> Pieces[int]:
     """Return how many words pieces count for."""
     marks = _marks()
     countable = re.compile(
-        rf"[{SPACELESS}][{marks}]*|(?:(?![{SPACELESS}])[\w{marks}'’]){{1,12}}"  # noqa: RUF001 -- an apostrophe
+        rf"[{SPACELESS}][{marks}]*|(?:(?![{SPACELESS}])[\w{marks}'’]){{1,{COUNTED_ONCE}}}"  # noqa: RUF001 -- an apostrophe
     )
-    return Pieces(lambda piece: len(countable.findall(piece)))
+
+    def look(piece: str) -> int:
+        if _plain(piece) and len(piece) <= COUNTED_ONCE:
+            return 1
+        return len(countable.findall(piece))
+
+    return Pieces(look)
 
 
 def _parts(token: str) -> Iterator[str]:
@@ -224,7 +246,7 @@ def _term(part: str, language: str | None) -> str | None:
     """Return the term of a whole or a part, or None if it says nothing."""
     if "'" in part:
         part = _without_apostrophe(part, language)
-    if language is None or _WITHOUT_SPACES.match(part):
+    if language is None or (not part.isascii() and _WITHOUT_SPACES.match(part)):
         return part
     if part in stop_words(language):
         return None
