@@ -171,3 +171,15 @@ def test_impossible_budgets_are_refused() -> None:
         ReservedTokenBudget(10, {"a": 1.5})
     with pytest.raises(SettingsError, match=r"add up to 1\.2"):
         ReservedTokenBudget(10, {"a": 0.6, "b": 0.6})
+
+
+def test_a_reserved_share_is_not_rounded_away() -> None:
+    """57 % of 100 tokens are 57, though the product of floats is a hair less."""
+    pool = candidates("""
+        a 0.9 tokens=44
+        b 0.8 tokens=57 tags=budget
+    """)
+
+    outcome = ReservedTokenBudget(100, {"budget": 0.57})(QUERY, pool)
+
+    assert ids(outcome) == ["b"]

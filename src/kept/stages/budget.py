@@ -167,7 +167,9 @@ class Purse:
     def __init__(self, at_most: int, shares: Mapping[str, float]) -> None:
         self.at_most = at_most
         self.used = 0
-        self.reserved = {tag: int(at_most * share) for tag, share in shares.items()}
+        self.reserved = {
+            tag: int(round(at_most * share, 9)) for tag, share in shares.items()
+        }
         self.forced: set[str] = set()
 
     def release(self) -> None:

@@ -162,8 +162,8 @@ class OnePerDocument:
 _PRICE_WORDS = re.compile(
     r"\b(?:how (?:much|many|often|long|large|big|high)|prices?|pric(?:ed|ing)|costs?"
     r"|fees?|salar(?:y|ies)|wages?|revenues?|profits?|budget|amounts?|percent(?:age)?s?"
-    r"|ratios?|rates?|averages?|mean|median|totals?|numbers? of|quantit(?:y|ies)"
-    r"|discounts?|margins?|kpis?|metrics?|statistics?)\b",
+    r"|ratios?|rates?|averages?|(?:the|a|arithmetic) mean|median|totals?"
+    r"|numbers? of|quantit(?:y|ies)|discounts?|margins?|kpis?|metrics?|statistics?)\b",
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(
