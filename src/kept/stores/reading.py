@@ -37,36 +37,54 @@ def chunk_id(document_id: str, place: int) -> str:
     return f"{document_id}:{place:04d}"
 
 
+class _OpenDocument:
+    """A document in the making: the same slots, not frozen yet."""
+
+    __slots__ = Document.__slots__
+
+
+class _OpenChunk:
+    """A chunk in the making: the same slots, not frozen yet."""
+
+    __slots__ = Chunk.__slots__
+
+
 def document_of(row: Sequence[Any]) -> Document:
-    """Build a document from its columns."""
-    return Document(
-        id=row[0],
-        type=row[1],
-        title=row[2],
-        source_uri=row[3],
-        sha256=row[4],
-        chunk_count=row[5],
-        authority=row[6],
-        confidence=row[7],
-        time_horizon=row[8],
-        metadata=json.loads(row[9]) if row[9] != _NOTHING else {},
-    )
+    """Build a document from its columns; quickly, since a query has a hundred."""
+    made: Any = _OpenDocument()
+    made.id = row[0]
+    made.type = row[1]
+    made.title = row[2]
+    made.source_uri = row[3]
+    made.sha256 = row[4]
+    made.chunk_count = row[5]
+    made.authority = row[6]
+    made.confidence = row[7]
+    made.time_horizon = row[8]
+    made.metadata = json.loads(row[9]) if row[9] != _NOTHING else {}
+    made.__class__ = Document
+    document: Document = made
+    return document
 
 
 def chunk_of(document_id: str, row: Sequence[Any]) -> Chunk:
-    """Build a chunk from its columns."""
-    return Chunk(
-        id=chunk_id(document_id, row[0]),
-        document_id=document_id,
-        ord=row[0],
-        text=row[1],
-        token_len=row[2],
-        tags=tuple(json.loads(row[3])) if row[3] != "[]" else (),
-        role=row[4],
-        excerpt=bool(row[5]),
-        labels=json.loads(row[6]) if row[6] != _NOTHING else {},
-        metadata=json.loads(row[7]) if row[7] != _NOTHING else {},
-    )
+    """Build a chunk from its columns; quickly, since a query has a hundred."""
+    place, text, token_len, tags, role, excerpt, labels, metadata = row[:8]
+    made: Any = _OpenChunk()
+    made.id = chunk_id(document_id, place)
+    made.document_id = document_id
+    made.ord = place
+    made.text = text
+    made.token_len = token_len
+    made.tags = tuple(json.loads(tags)) if tags != "[]" else ()
+    made.role = role
+    made.excerpt = bool(excerpt)
+    made.confidence = None
+    made.labels = json.loads(labels) if labels != _NOTHING else {}
+    made.metadata = json.loads(metadata) if metadata != _NOTHING else {}
+    made.__class__ = Chunk
+    chunk: Chunk = made
+    return chunk
 
 
 def document_by_no(connection: Connection, no: int) -> Document:
