@@ -3,6 +3,7 @@
 Kept apart from the tests that share a running cluster: a failed start ends it.
 """
 
+import pickle
 import subprocess
 import time
 from pathlib import Path
@@ -55,3 +56,13 @@ def test_a_start_that_fails_leaves_no_process_behind(
 
     assert started
     assert [process.args for process in started if process.returncode is None] == []
+
+
+def test_no_worker_learns_how_to_reach_the_store() -> None:
+    """Passwords stay here: workers read and embed, and never write."""
+    address = "postgresql://me:secret@db/kept"
+    settings = Settings.of({"store": address, "store_token": "secret"})
+
+    handed = pickle.dumps(Workers(LOCAL, settings).settings)
+
+    assert b"secret" not in handed

@@ -47,6 +47,7 @@ CHUNKS_PER_WORKER = 64
 FILES_PER_WORKER = 2
 OBJECT_STORE_BYTES = 200_000_000
 KNOCK_SECONDS = 5.0
+NO_STORE = {"store": "", "store_replica": None, "store_token": None}
 
 T = TypeVar("T")
 
@@ -70,7 +71,8 @@ class Workers:
 
     def __init__(self, address: str, settings: Settings) -> None:
         self.address = address
-        self.settings = settings
+        # Workers only read and embed: how to reach the store is not theirs to know.
+        self.settings = settings.model_copy(update=NO_STORE)
         self._ray: Any = None
         self._count = 1
 

@@ -25,6 +25,7 @@ def test_a_path_is_a_folder_and_a_url_a_server() -> None:
     [
         ("./kb", "./kb"),
         ("postgresql://me:se%40cret@db:5432/kept", "postgresql://db:5432/kept"),
+        ("postgresql://me:se@cr/et@db:5432/kept", "postgresql://db:5432/kept"),
         (
             "postgresql://db/kept?user=me&password=secret&sslmode=require",
             "postgresql://db/kept?user=me&password=…&sslmode=require",

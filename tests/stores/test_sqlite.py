@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from kept.errors import EmbedderMismatchError, NotFoundError, StoreReadOnlyError
+from kept.errors import (
+    EmbedderMismatchError,
+    NotFoundError,
+    StoreError,
+    StoreReadOnlyError,
+)
 from kept.knowledge_base import KnowledgeBase
 from kept.ports import Store
 from kept.stores import sqlite
@@ -95,6 +100,16 @@ def test_idle_tenants_are_closed_and_open_again(
             with shared.shelf(f"tenant-{i}") as shelf:
                 assert shelf.chunks == 1
     assert shared.tenants() == [f"tenant-{i}" for i in range(4)]
+
+
+def test_a_closed_knowledge_base_says_so(make_base: Make) -> None:
+    """Whoever asks it after all is told to open it again."""
+    base = make_base()
+    base.search("anything?")
+    base.close()
+
+    with pytest.raises(StoreError, match="was closed here before; open it again"):
+        base.search("anything?")
 
 
 def test_a_deleted_document_is_gone_from_every_table(base: KnowledgeBase) -> None:

@@ -15,7 +15,7 @@ SERVERS = {
     MILVUS: ("kept.stores.milvus.opening", "milvus"),
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_LOGIN = re.compile(r"(?<=://)[^/@?#]*@")
+_LOGIN = re.compile(r"(?<=://)[^?#]*@")
 _SECRET = re.compile(r"(?<=[?&])(password|token)=[^&]*", re.IGNORECASE)
 
 

@@ -188,6 +188,9 @@ def translated(path: Path) -> Iterator[None]:
             "restore it from a backup: it is the only copy of the documents"
         )
         raise StoreCorruptError(msg) from error
+    except apsw.ConnectionClosedError as error:
+        msg = f"{path.parent} was closed here before; open it again to go on"
+        raise StoreError(msg) from error
     except (apsw.CantOpenError, apsw.IOError) as error:
         msg = (
             f"{path} cannot be opened or written ({error}); check disk and permissions"

@@ -77,7 +77,7 @@ def _checked(url: str, allowed_hosts: frozenset[str]) -> SplitResult:
     if not host or not named & {allowed.casefold() for allowed in allowed_hosts}:
         known = ", ".join(sorted(allowed_hosts)) or "none"
         reason = f"{host or 'no host'} is not among the allowed hosts ({known})"
-        raise _refused(url, f"{reason}; add it if you trust it")
+        raise _refused(url, f"{reason}; if you trust it, add it to KEPT_URL_HOSTS")
     return parts
 
 

@@ -118,7 +118,7 @@ def read_docx(data: bytes, source: str) -> tuple[str, str]:
     except (OpcError, SyntaxError, KeyError, ValueError, AttributeError) as error:
         raise UnreadableSourceError(
             source,
-            f"this Word file is broken ({error})",
+            "this Word file is broken: what should be in it is missing or misplaced",
             "open it in a word processor and save it anew",
         ) from error
     return text, title
