@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -20,12 +19,11 @@ from kept.settings import Settings
 from kept.sources import Handing, Met, Survey
 from kept.spread import LOCAL, Workers, read_ahead
 from kept.text.draft import Draft
+from whole_truth import rows_of
 
 ray = pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
 
 DOCS = Path(__file__).parents[1] / "docs" / "concepts"
-TABLES = ("documents", "chunks", "vectors", "terms", "aliases", "sources", "ledger")
-CLOCKS = {"at", "created_at"}
 
 
 @pytest.fixture(scope="module")
@@ -63,19 +61,6 @@ def taken(base: KnowledgeBase, folder: Path, workers: Workers | None) -> list[Re
         known = base.store.intake(base.tenant).source
         handed = workers.read(handing, [str(folder)], known, base.tenant)
     return list(base.ingest(handed, by=workers))
-
-
-def rows_of(store: Path) -> dict[str, list[tuple[object, ...]]]:
-    """Return every row of the truth, but for the hour at which it was written."""
-    found = {}
-    with sqlite3.connect(store / "kept.sqlite") as connection:
-        for table in TABLES:
-            cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")  # noqa: S608 -- ours
-            names = [column[0] for column in cursor.description]
-            kept = [place for place, name in enumerate(names) if name not in CLOCKS]
-            found[table] = [tuple(row[place] for place in kept) for row in cursor]
-    connection.close()
-    return found
 
 
 def test_workers_make_the_same_bytes_as_we_do(

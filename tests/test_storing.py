@@ -1,6 +1,5 @@
 """Storing: a window of texts is durable at once, and comes out as one by one."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,13 +19,9 @@ from kept.stores.doctor import examine
 from kept.stores.sqlite import FILE, SqliteStore
 from kept.storing import Decided, Prepared, Storing
 from kept.text.draft import Draft
+from whole_truth import rows_of
 
 Make = Callable[..., KnowledgeBase]
-CLOCKS = {"at", "created_at"}
-TABLES = (
-    *("documents", "chunks", "vectors", "terms", "languages", "chunk_tags"),
-    *("changes", "aliases", "sources", "ledger", "tenants", "similarities"),
-)
 PAGE = "Pump {0} of hall {0} is greased by its own team on day {0} of the month. " * 4
 
 
@@ -63,19 +58,6 @@ def every_kind() -> list[list[Handed]]:
     ]
 
 
-def rows_of(base: KnowledgeBase) -> dict[str, list[tuple[object, ...]]]:
-    """Return every row of the truth, but for the hour at which it was written."""
-    found = {}
-    with sqlite3.connect(Path(base.settings.store) / FILE) as connection:
-        for table in TABLES:
-            cursor = connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")  # noqa: S608 -- ours
-            names = [column[0] for column in cursor.description]
-            kept = [place for place, name in enumerate(names) if name not in CLOCKS]
-            found[table] = [tuple(row[place] for place in kept) for row in cursor]
-    connection.close()
-    return found
-
-
 def healthy(base: KnowledgeBase) -> bool:
     """Tell whether the doctor finds nothing."""
     assert isinstance(base.store, SqliteStore)
@@ -84,7 +66,11 @@ def healthy(base: KnowledgeBase) -> bool:
 
 def beside(base: KnowledgeBase) -> apsw.Connection:
     """Return a connection of somebody else, who does not wait."""
-    return apsw.Connection(str(Path(base.settings.store) / FILE))
+    return apsw.Connection(str(folder_of(base) / FILE))
+
+
+def folder_of(base: KnowledgeBase) -> Path:
+    return Path(base.settings.store)
 
 
 def test_a_window_is_stored_as_one_by_one(make_base: Make) -> None:
@@ -106,7 +92,7 @@ def test_a_window_is_stored_as_one_by_one(make_base: Make) -> None:
         *("superseded", "created", "superseded", "unchanged"),
     ]
     assert ours == theirs
-    assert rows_of(together) == rows_of(singly)
+    assert rows_of(folder_of(together)) == rows_of(folder_of(singly))
     assert healthy(together)
 
 
