@@ -315,7 +315,7 @@ def test_a_server_that_hangs_times_out(
     with pytest.raises(EmbedderError, match=r"did not answer within 0\.3 s"):
         build(timeout_seconds=0.3, retries=retries).embed(["a"])
 
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 20
     assert len(server.requests) == 1
 
 

@@ -150,7 +150,7 @@ def test_a_long_retry_after_is_not_waited_for() -> None:
 def test_a_retry_that_cannot_end_in_time_is_not_begun() -> None:
     """The error that was met is told rather than a time-out that it led to."""
     with serving(refuses(503), says("hi")) as server:
-        chat = OpenAIChat(settings(server, timeout_seconds=0.5, backoff_seconds=1.0))
+        chat = OpenAIChat(settings(server, timeout_seconds=10.0, backoff_seconds=30.0))
         with chat, pytest.raises(LLMStatusError):
             chat.complete(ASK)
 
@@ -164,7 +164,7 @@ def test_the_deadline_covers_the_whole_reply(fault: Act) -> None:
         with chat, pytest.raises(LLMTimeoutError, match=r"within 0\.3 s"):
             chat.complete(ASK)
 
-    assert time.monotonic() - began < 2.0
+    assert time.monotonic() - began < 20.0
     assert len(server.requests) == 1
 
 
@@ -388,10 +388,10 @@ def test_no_more_requests_at_once_than_allowed() -> None:
 
 def test_waiting_for_a_slot_is_not_waiting_for_a_reply() -> None:
     """A queue of requests does not run into the time-out of one."""
-    act = Counting(says("hi"), pause_seconds=0.15)
+    act = Counting(says("hi"), pause_seconds=0.4)
 
     with serving(act) as server:
-        chat = OpenAIChat(settings(server, max_concurrency=1, timeout_seconds=0.4))
+        chat = OpenAIChat(settings(server, max_concurrency=1, timeout_seconds=1.6))
         with chat, ThreadPoolExecutor(5) as pool:
             assert list(pool.map(lambda _: chat.complete(ASK), range(5))) == ["hi"] * 5
 

@@ -157,7 +157,8 @@ def test_no_fault_lets_a_reference_through(fault: str, place: int) -> None:
         bad = POOL[place].chunk.text in request.payload["messages"][-1]["content"]
         (act if bad else says(verdict("accept")))(handler, request)
 
-    with asking(fails_one, timeout_seconds=0.5, retries=1) as (_, chat):
+    patience = 0.5 if error is LLMTimeoutError else 30.0
+    with asking(fails_one, timeout_seconds=patience, retries=1) as (_, chat):
         pipeline = Pipeline.of(AskJudge(LLMJudge(model=chat, secret=SECRET)))
         with pytest.raises(LLMError) as met:
             pipeline(QUERY, POOL)
@@ -190,12 +191,12 @@ def test_a_fault_does_not_wait_for_the_others() -> None:
         slow = "up-since-four" in request.payload["messages"][-1]["content"]
         (hangs if slow else refuses(500))(handler, request)
 
-    with asking(act, timeout_seconds=3.0) as (_, chat):
+    with asking(act, timeout_seconds=8.0) as (_, chat):
         began = time.monotonic()
         with pytest.raises(LLMStatusError):
             LLMJudge(model=chat, secret=SECRET).review(QUERY, POOL)
 
-        assert time.monotonic() - began < 1.5
+        assert time.monotonic() - began < 6.0
 
 
 def test_reading_stops_only_where_the_rest_cannot_matter() -> None:

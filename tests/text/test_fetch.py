@@ -182,7 +182,7 @@ def test_size_time_and_status_are_bounded(
     with pytest.raises(UnreadableSourceError, match=problem):
         fetched(f"http://{site}/{path}", site, timeout=limits.get("timeout", 5))
 
-    assert time.monotonic() - start < 3
+    assert time.monotonic() - start < 10
 
 
 def test_an_unknown_host_and_a_closed_port_are_errors() -> None:
