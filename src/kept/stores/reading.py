@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kept.errors import NotFoundError
-from kept.model import Chunk, Document
+from kept.model import Chunk, Document, open_twin
 from kept.receipts import Alias, KnownSource, LedgerRow, Receipt, StoredDocument
 from kept.stores.sql import Connection, Row, every, first, marks, only
 
@@ -18,6 +18,7 @@ _CHUNK = (
 )
 _NOTHING = "{}"
 UNLIMITED = 1 << 62
+_OpenDocument, _OpenChunk = open_twin(Document), open_twin(Chunk)
 
 
 def tenant_no(connection: Connection, name: str) -> int:
@@ -35,18 +36,6 @@ def last_change(connection: Connection, tenant: int) -> int:
 def chunk_id(document_id: str, place: int) -> str:
     """Return the id of a chunk, the same on every machine."""
     return f"{document_id}:{place:04d}"
-
-
-class _OpenDocument:
-    """A document in the making: the same slots, not frozen yet."""
-
-    __slots__ = Document.__slots__
-
-
-class _OpenChunk:
-    """A chunk in the making: the same slots, not frozen yet."""
-
-    __slots__ = Chunk.__slots__
 
 
 def document_of(row: Sequence[Any]) -> Document:
