@@ -5,6 +5,7 @@ Null is what is not there: a key equals null where it is missing, null or empty.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any, cast
@@ -169,15 +170,13 @@ def _span(key: str, bound: str, *, upwards: bool) -> Filters:
 
 def _moment(key: str, comparison: str, value: str) -> tuple[date | None, str]:
     """Return the day that *value* names, if it is a day, and how it is written."""
-    try:
+    with suppress(ValueError):
         if len(value) <= DATE_CHARS:
             day = date.fromisoformat(value)
             return day, day.isoformat()
         moment = datetime.fromisoformat(value)
         if value.startswith(moment.date().isoformat()):
             return None, value
-    except ValueError:
-        pass
     msg = (
         f"{key!r} is held against {value!r}; for {comparison} a number is "
         "expected, or a date such as 2026-01-31"

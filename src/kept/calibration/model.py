@@ -92,16 +92,21 @@ class Calibration:
             return ()
         demand_new("calibration", candidates, "relevance")
         measured = {name: column(candidates, name) for name in self.signals}
-        added: dict[str, Floats] = {}
         if self.latin_only and not in_latin_script(question):
-            added["meaning"] = _borne_out(candidates)
-            measured |= _read_by(added["meaning"], candidates)
-        added["relevance"] = self.probabilities(measured)
-        rows = zip(*(values.tolist() for values in added.values()), strict=True)
-        return tuple(
-            rescored(c, c.score, {**c.signals, **dict(zip(added, row, strict=True))})
-            for c, row in zip(candidates, rows, strict=True)
-        )
+            meaning = _borne_out(candidates)
+            measured |= _read_by(meaning, candidates)
+            candidates = _with(candidates, "meaning", meaning)
+        return _with(candidates, "relevance", self.probabilities(measured))
+
+
+def _with(
+    candidates: tuple[Candidate, ...], name: str, values: Floats
+) -> tuple[Candidate, ...]:
+    """Return the candidates with one signal more."""
+    return tuple(
+        rescored(c, c.score, {**c.signals, name: value})
+        for c, value in zip(candidates, values.tolist(), strict=True)
+    )
 
 
 def _borne_out(candidates: tuple[Candidate, ...]) -> Floats:
