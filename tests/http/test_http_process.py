@@ -10,23 +10,27 @@ from pathlib import Path
 import pytest
 
 from commands import kept
+from kept.ingest import WINDOW_CHUNKS
 from served import HASH, last_event, receipts_of, serving
 
-TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(150)]
+TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(300)]
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
 def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> None:
-    """Whether it was killed or asked to stop, every text is stored exactly once."""
+    """Whether it was killed or asked to stop, every text is stored exactly once.
+
+    A kill may fall between the storing of texts and the note that they are stored;
+    those are told as unchanged, and they are no more than are stored together.
+    """
     store = tmp_path / "kb"
     body = {"documents": [{"text": text} for text in TEXTS]}
     with serving(store) as served, served.client() as client:
         key = served.key
         accepted = client.post("/v1/documents", json=body)
         job = accepted.json()["job_id"]
-        while not client.get(f"/v1/jobs/{job}").json()["done"]:
+        while not (before := client.get(f"/v1/jobs/{job}").json())["done"]:
             pass
-        before = client.get(f"/v1/jobs/{job}").json()
         served.stop(sign)
 
     with serving(store) as served, served.client(key) as client:
@@ -51,7 +55,8 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
     assert told["done"] == len(receipts) == len(TEXTS)
     assert stored == len(TEXTS)
     assert sum(told["counts"].get(s, 0) for s in ("created", "unchanged")) == len(TEXTS)
-    assert told["counts"].get("unchanged", 0) <= 1
+    stored_but_not_told = told["counts"].get("unchanged", 0)
+    assert stored_but_not_told <= (WINDOW_CHUNKS if sign == signal.SIGKILL else 0)
     assert list((store / "spool").iterdir()) == []
 
 

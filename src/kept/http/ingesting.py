@@ -13,7 +13,7 @@ from kept.errors import InputError, KeptError, UnreadableSourceError
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.logs import Logger
-from kept.receipts import Source
+from kept.receipts import Receipt, Source
 from kept.render import receipt_json
 from kept.settings import Settings
 from kept.stores.jobs import Job, JobLost, Jobs
@@ -141,16 +141,27 @@ class Runner:
             self.jobs.end(job, "cancelled")
             return True
         base = self.base_of(job.tenant)
+        stored: list[Receipt] = []
+        enough = False
+
+        def goes_on() -> bool:
+            """Note what was stored together, before more is handed in."""
+            nonlocal job, enough
+            if stored:
+                job = self.jobs.progress(job, list(map(receipt_json, stored)))
+                stored.clear()
+                self._ring()
+                enough = job.cancel or self._stopping.is_set()
+            return not enough
+
         handed = islice(handed_in(job, self.spool, base.settings), job.done, None)
-        enough = threading.Event()
-        # What is stored together is told to its end, and no more is handed in.
-        for receipt in base.ingest(takewhile(lambda _: not enough.is_set(), handed)):
-            job = self.jobs.progress(job, [receipt_json(receipt)])
-            self.done(receipt.status)
-            self._ring()
-            if job.cancel or self._stopping.is_set():
-                enough.set()
-        if enough.is_set() and not job.cancel:
+        try:
+            for receipt in base.ingest(takewhile(lambda _: goes_on(), handed)):
+                stored.append(receipt)
+                self.done(receipt.status)
+        finally:
+            goes_on()
+        if enough and not job.cancel:
             self.jobs.put_back(job)
             return False
         self.jobs.end(job, "cancelled" if job.cancel else "done")
