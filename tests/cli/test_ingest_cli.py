@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from commands import Ran, kept
+from kept.cli.options import value_of
 
 HASH = ("--embedder", "hash")
 RECEIPT = {
@@ -197,6 +198,49 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
     assert not kept(*asked, "--where", "team=finance").json["selected"]
     assert not kept(*asked, "--where", "team!=sales").json["selected"]
     assert "KEY=VALUE" in take_in(docs, "--meta", "team").complaint(3)
+
+
+def test_numbers_and_flags_are_declared_as_such(docs: Path) -> None:
+    """Bounds hold for a number, not for the same digits in quotes."""
+    take_in(docs, "--meta", "year=2026", "--meta", 'code="5"', "--meta", "draft=true")
+    store = ("--store", docs.parent / "store", *HASH, "--json")
+    asked = ("search", "What does the pump TW-C235 cost?", *store)
+
+    assert kept(*asked, "--where", "year>=2026").json["selected"]
+    assert not kept(*asked, "--where", "year<2026").json["selected"]
+    assert kept(*asked, "--where", "code=5").json["selected"]
+    assert not kept(*asked, "--where", "code>=5").json["selected"]
+    assert kept(*asked, "--where", "draft=true").json["selected"]
+    assert kept(*asked, "--filters", '{"metadata": {"draft": true}}').json["selected"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "stored"),
+    [
+        ("2026", 2026),
+        ("-2.50", -2.5),
+        ("1e3", 1000.0),
+        ("true", True),
+        ('"5"', "5"),
+        ('"a \\"b\\""', 'a "b"'),
+        ("01067", "01067"),
+        ("+5", "+5"),
+        ("NaN", "NaN"),
+        ("1e999", "1e999"),
+        ("9" * 5_000, "9" * 5_000),
+        ("null", "null"),
+        ("True", "True"),
+        ('"open', '"open'),
+        ("[1, 2]", "[1, 2]"),
+        ("[" * 100_000, "[" * 100_000),
+        ("", ""),
+    ],
+)
+def test_what_json_reads_as_a_number_or_a_flag_is_one(typed: str, stored: str) -> None:
+    """All else is a text as it is typed; quotes make a text of anything."""
+    value = value_of(typed)
+
+    assert (type(value), value) == (type(stored), stored)
 
 
 def test_the_cap_says_what_it_left_out(tmp_path: Path) -> None:

@@ -34,11 +34,12 @@ def test_where_compares_numbers_and_dates() -> None:
 
 
 def test_a_number_is_also_the_text_that_is_written_like_it() -> None:
-    """The command line stores texts, other doors store numbers; both are meant."""
+    """Cells of a table are texts, other doors store numbers; both are meant."""
     either = Filters(metadata={"year": ["2026", 2026]})
 
     assert where("year=2026") == either
     assert where("year!=2026") == Filters(none_of=(either,))
+    assert where("draft=true") == Filters(metadata={"draft": ["true", True]})
     assert where("team!=sales") == Filters(
         none_of=(Filters(metadata={"team": "sales"}),)
     )

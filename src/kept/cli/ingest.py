@@ -53,7 +53,12 @@ def ingest(
         typer.Option("--label", help="Label ITEM=SCORE of every chunk."),
     ] = None,
     metadata: Annotated[
-        list[str] | None, typer.Option("--meta", help="Metadata KEY=VALUE.")
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            help="Metadata KEY=VALUE; a number, true and false are stored as such, "
+            "'KEY=\"5\"' as text.",
+        ),
     ] = None,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Encoding of text files.")
@@ -93,7 +98,7 @@ def ingest(
         "tags": tuple(tags or ()),
         "role": role,
         "labels": options.pairs("--label", labels),
-        "metadata": options.pairs("--meta", metadata),
+        "metadata": options.values("--meta", metadata),
     }
     fields = {name: value for name, value in declared.items() if value}
     handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))

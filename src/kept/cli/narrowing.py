@@ -33,6 +33,7 @@ AsFilters = Annotated[
 
 _COMPARED = re.compile(r"([^=<>!]+)(!=|>=|<=|=|>|<)(.*)", re.DOTALL)
 _COMPARISONS = {"=": "in", "!=": "nin", ">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
+_FLAGS = {"true": True, "false": False}
 
 
 def narrowed(
@@ -52,7 +53,7 @@ def narrowed(
 
 
 def _compared(given: str) -> Filters:
-    """Return a comparison as it is typed; a number may be meant as text, too."""
+    """Return a comparison as it is typed; numbers and flags may be meant as text."""
     found = _COMPARED.fullmatch(given)
     if found is None:
         msg = f"--where is {given!r}; expected KEY=VALUE, or !=, >, >=, <, <= for ="
@@ -61,9 +62,10 @@ def _compared(given: str) -> Filters:
     comparison, number = _COMPARISONS[sign], number_in(value)
     if comparison in BOUNDS:
         return compared(key, comparison, value if number is None else number)
-    if number is None:
+    meant = _FLAGS.get(value, number)
+    if meant is None:
         return compared(key, "eq" if comparison == "in" else "ne", value)
-    return compared(key, comparison, [value, number])
+    return compared(key, comparison, [value, meant])
 
 
 def _read(given: str) -> Filters:

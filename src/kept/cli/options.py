@@ -1,5 +1,6 @@
 """Options that commands share, and what they open."""
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kept.errors import InputError, NotFoundError
+from kept.filters import LARGEST
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
 from kept.stores.addresses import told
@@ -112,3 +114,23 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
             raise InputError(msg)
         found[key] = value
     return found
+
+
+def values(option: str, given: list[str] | None) -> dict[str, str | float]:
+    """Return KEY=VALUE options as a mapping of texts, numbers and flags."""
+    return {key: value_of(text) for key, text in pairs(option, given).items()}
+
+
+def value_of(text: str) -> str | float:
+    """Return *text* as JSON reads a number, true, false or a text in quotes.
+
+    All else is a text as it is typed, and so is a number that no filter could be
+    held against.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(value, int | float) and abs(value) <= LARGEST:
+        return value
+    return value if isinstance(value, str) else text
