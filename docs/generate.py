@@ -187,6 +187,7 @@ def http_page() -> Iterator[str]:
         "`Authorization: Bearer KEY`, `X-API-Key: KEY`, or the cookie of a session.\n"
         "Errors have [one shape](error-codes.md).\n"
         "`GET /openapi.json` has all of this for machines.\n"
+        "`HEAD` is answered wherever `GET` is, with the same headers and no body.\n"
         "How to run it is told in [a guide](../how-to/run-the-service.md)."
     )
     schema = routes_only().openapi()

@@ -134,7 +134,11 @@ def test_what_is_not_there(house: House) -> None:
     problem(house.ask("GET", "/v1/nothing"), 404, "no_such_route")
     wrong = house.ask("PUT", "/v1/search")
     problem(wrong, 405, "method_not_allowed")
-    assert "POST" in wrong.headers["allow"]
+    assert wrong.headers["allow"] == "POST"
+    shared = house.ask("PUT", "/v1/documents")
+    assert shared.headers["allow"] == "GET, HEAD, POST"
+    unlisted = house.ask("PUT", "/openapi.json")
+    assert unlisted.headers["allow"] == "GET, HEAD"
     problem(house.ask("GET", "/v1/documents/x"), 404, "not_found")
     problem(house.ask("GET", "/v1/traces/99999999999999999999"), 404, "not_found")
     problem(house.ask("GET", "/v1/traces/x"), 404, "not_found")

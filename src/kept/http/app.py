@@ -8,16 +8,21 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
+from starlette.types import Scope
 
 from kept import __version__
 from kept.errors import KeptError
 from kept.http.guard import Guard
 from kept.http.openapi import DESCRIPTION, TAGS, described
 from kept.http.pages import PAGES
+from kept.http.problems import Problem
 from kept.http.routes import ROUTERS
 from kept.http.service import Clocks, Service
 from kept.http.settings import ServiceSettings, service_settings
 from kept.settings import Settings
+
+NOT_ALLOWED = 405
 
 
 def build(
@@ -73,4 +78,20 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 async def _passed_on(request: Request, error: Exception) -> Response:
     """Leave every error to the guard, which tells all of them alike."""
+    if isinstance(error, HTTPException) and error.status_code == NOT_ALLOWED:
+        methods = _methods(request.scope) or {"GET"}
+        methods |= {"HEAD"} if "GET" in methods else set()
+        allowed = ", ".join(sorted(methods))
+        raise Problem("method_not_allowed", headers={"Allow": allowed})
     raise error
+
+
+def _methods(scope: Scope) -> set[str]:
+    """Return what all routes of a path take together; each knows its own only."""
+    return {
+        method
+        for router in (*ROUTERS, *PAGES)
+        for route in router.routes
+        if route.matches(scope)[0] is not Match.NONE
+        for method in getattr(route, "methods", None) or ()
+    }

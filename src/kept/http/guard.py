@@ -2,7 +2,7 @@
 
 In order: a request id, security headers, the size of the body, who asks, whether a
 browser was tricked into asking, and how often the key has asked. Only then is the
-body read.
+body read. HEAD is answered as GET is, up to where the body would begin.
 """
 
 import secrets
@@ -36,6 +36,10 @@ SECURITY = {
 }
 
 logger = Logger(__name__)
+
+
+class _HeadSent(Exception):  # noqa: N818 -- ends the work on a body nobody gets
+    """All of the answer that was asked for is sent."""
 
 
 class Guard:
@@ -74,11 +78,24 @@ class _Exchange:
         state["request_id"] = self.id
         try:
             self._admit(state)
-            await app(self._scope, self._receive_limited, self._send_marked)
+            await self._asked(app)
+        except _HeadSent:
+            pass
         except Exception as error:  # noqa: BLE001 -- the last to hear of it
             await self._tell(error)
         finally:
             self._count(time.perf_counter() - began)
+
+    async def _asked(self, app: ASGIApp) -> None:
+        """Pass the request on; the app knows GET, and HEAD as GET without a body."""
+        if self._scope["method"] != "HEAD":
+            await app(self._scope, self._receive_limited, self._send_marked)
+            return
+        scope = {**self._scope, "method": "GET"}
+        try:
+            await app(scope, self._receive_limited, self._send_marked)
+        finally:
+            self._scope["route"] = scope.get("route")
 
     def _admit(self, state: dict[str, Any]) -> None:
         """Find out who asks, and turn away who may not."""
@@ -156,7 +173,18 @@ class _Exchange:
             headers["x-request-id"] = self.id
             for name, value in SECURITY.items():
                 headers.setdefault(name, value)
-        await self._send(message)
+        if self._scope["method"] == "HEAD":
+            await self._send_head(message)
+        else:
+            await self._send(message)
+
+    async def _send_head(self, message: Message) -> None:
+        """Send the head of an answer at once, and stop what would go on for long."""
+        if message["type"] == "http.response.start":
+            await self._send(message)
+            await self._send({"type": "http.response.body"})
+        elif message.get("more_body"):
+            raise _HeadSent
 
     async def _tell(self, error: Exception) -> None:
         """Answer with a problem, or break off if the answer has begun."""

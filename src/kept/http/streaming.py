@@ -3,10 +3,11 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Any
 
 from starlette.responses import StreamingResponse
+from starlette.types import Send
 
 from kept.http.limits import Workers
 from kept.http.replying import encoded
@@ -17,6 +18,21 @@ HEADERS = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 Event = tuple[str, Any]
 Events = Generator[Event, None, None]
+Wire = AsyncGenerator[bytes, None]
+
+
+class EventStream(StreamingResponse):
+    """Events as a response that nobody may hold back, let go of as soon as it ends."""
+
+    def __init__(self, events: Wire, headers: Mapping[str, str] | None = None) -> None:
+        given = {**HEADERS, **(headers or {})}
+        super().__init__(events, media_type=MEDIA_TYPE, headers=given)
+        self._events = events
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the events; whoever makes them hears at once that it is over."""
+        async with contextlib.aclosing(self._events):
+            await super().stream_response(send)
 
 
 def event(name: str, value: object) -> bytes:
@@ -29,15 +45,7 @@ def comment() -> bytes:
     return b": still here\n\n"
 
 
-def event_stream(
-    events: AsyncIterator[bytes], headers: Mapping[str, str] | None = None
-) -> StreamingResponse:
-    """Return events as a response that nobody may hold back."""
-    given = {**HEADERS, **(headers or {})}
-    return StreamingResponse(events, media_type=MEDIA_TYPE, headers=given)
-
-
-def from_thread(workers: Workers, make: Callable[[], Events]) -> AsyncIterator[bytes]:
+def from_thread(workers: Workers, make: Callable[[], Events]) -> Wire:
     """Return the events that *make* yields in a thread, which begins at once.
 
     When the client leaves, the generator is closed where it stands.
@@ -67,7 +75,7 @@ async def _drained(
     task: "asyncio.Future[None]",
     queue: "asyncio.Queue[Event | None]",
     gone: threading.Event,
-) -> AsyncIterator[bytes]:
+) -> Wire:
     try:
         while True:
             try:

@@ -21,7 +21,7 @@ from kept.http.searching import (
     searched,
     within_limits,
 )
-from kept.http.streaming import MEDIA_TYPE, event_stream, from_thread
+from kept.http.streaming import MEDIA_TYPE, EventStream, from_thread
 from kept.render import found_json
 from kept.telling import story_json, why_not_json
 
@@ -54,7 +54,7 @@ async def ask(asked: AskIn, caller: Reader, request: Request) -> Response:
     if not asked.stream:
         return replied(await answering(told.whole), headers=told.headers())
     name = request.state.request_id
-    return event_stream(
+    return EventStream(
         from_thread(answering, lambda: told.events(name)), told.headers()
     )
 

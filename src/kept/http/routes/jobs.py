@@ -1,7 +1,6 @@
 """Jobs: how far documents have come, live or on demand."""
 
 import asyncio
-from collections.abc import AsyncIterator
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -24,9 +23,10 @@ from kept.http.replying import (
 from kept.http.streaming import (
     HEARTBEAT_SECONDS,
     MEDIA_TYPE,
+    EventStream,
+    Wire,
     comment,
     event,
-    event_stream,
 )
 from kept.stores.jobs import Job
 
@@ -104,10 +104,10 @@ async def follow_job(job_id: str, caller: Reader) -> Response:
     job = await job_now(caller, job_id)
     if service.following >= service.limits.streams:
         raise Problem("overloaded", headers={"Retry-After": "5"})
-    return event_stream(_followed(caller, job))
+    return EventStream(_followed(caller, job))
 
 
-async def _followed(caller: Caller, job: Job) -> AsyncIterator[bytes]:
+async def _followed(caller: Caller, job: Job) -> Wire:
     service = caller.service
     bell = service.runner.bell()
     service.following += 1
