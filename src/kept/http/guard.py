@@ -2,7 +2,8 @@
 
 In order: a request id, security headers, the size of the body, who asks, whether a
 browser was tricked into asking, and how often the key has asked. Only then is the
-body read. HEAD is answered as GET is, up to where the body would begin.
+body read, and unpacked if it came so. HEAD is answered as GET is, up to where the
+body would begin.
 """
 
 import secrets
@@ -19,6 +20,7 @@ from kept.http.pages.failures import failure_page, is_for_people
 from kept.http.problems import CODES, SERVER_ERROR, Problem, Shown, problem_of
 from kept.http.service import Service
 from kept.http.sessions import COOKIE, CSRF_HEADER, SAFE_METHODS, same_token
+from kept.http.unpacking import Unpacked, is_packed
 from kept.logs import Logger
 from kept.stores.access import Key
 
@@ -26,6 +28,7 @@ GUARDED = ("/v1/", "/retrieval", "/metrics", "/mcp")
 PUBLIC = frozenset({("POST", "/v1/session")})
 UNSTOPPABLE = frozenset({"/health", "/ready", "/metrics"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+PACKED = frozenset({b"content-encoding", b"content-length"})
 MULTIPART = "multipart/form-data"
 BEARER = "bearer "
 SECURITY = {
@@ -87,13 +90,15 @@ class _Exchange:
             self._count(time.perf_counter() - began)
 
     async def _asked(self, app: ASGIApp) -> None:
-        """Pass the request on; the app knows GET, and HEAD as GET without a body."""
-        if self._scope["method"] != "HEAD":
-            await app(self._scope, self._receive_limited, self._send_marked)
-            return
-        scope = {**self._scope, "method": "GET"}
+        """Pass the request on: HEAD as GET, and a body as it was before packing."""
+        scope, receive = {**self._scope}, self._receive_limited
+        if scope["method"] == "HEAD":
+            scope["method"] = "GET"
+        if is_packed(self._headers.get("content-encoding", "")):
+            scope["headers"] = [h for h in scope["headers"] if h[0] not in PACKED]
+            receive = Unpacked(receive, self._most_bytes())
         try:
-            await app(scope, self._receive_limited, self._send_marked)
+            await app(scope, receive, self._send_marked)
         finally:
             self._scope["route"] = scope.get("route")
 

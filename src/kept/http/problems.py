@@ -29,6 +29,11 @@ CODES: Mapping[str, Code] = {
     "invalid_json": Code(
         400, "The body is no JSON", "Send JSON in UTF-8, not nested too deeply."
     ),
+    "invalid_encoding": Code(
+        400,
+        "The body is not what Content-Encoding says",
+        "Send it whole as gzip, or without Content-Encoding.",
+    ),
     "invalid_form": Code(
         400,
         "The form cannot be read",
@@ -73,6 +78,11 @@ CODES: Mapping[str, Code] = {
     "body_too_large": Code(413, "The body is too large", "Send less at once."),
     "unsupported_media_type": Code(
         415, "The body has an unknown type", "Send JSON, or files as multipart."
+    ),
+    "unsupported_encoding": Code(
+        415,
+        "The body has an unknown Content-Encoding",
+        "Send it as gzip, or as it is; Accept-Encoding lists what is taken.",
     ),
     "rate_limited": Code(
         429, "The key has made too many requests", "Wait as long as Retry-After says."
