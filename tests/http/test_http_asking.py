@@ -389,6 +389,9 @@ class TestTraces:
         [moved] = told["differences"][0]["moved"]
         assert (moved["kind"], moved["chunk_id"]) == ("lost", found[1]["chunk_id"])
         assert stocked.ask("GET", "/v1/settings").json() == before
+        [row] = stocked.audit(action="settings.preview")
+        assert (row["outcome"], row["questions"]) == ("answered", 1)
+        assert row["set"] == {"top_k": 1}
 
 
 def test_settings_say_where_they_come_from(stocked: House) -> None:

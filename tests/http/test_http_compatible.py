@@ -1,10 +1,14 @@
 """The APIs of others: OpenAI's vector stores and embeddings, rerank, Dify."""
 
 import base64
+from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 import pytest
 from house import House, problem
+
+from kept.errors import LLMConnectionError
 
 QUESTION = "how many days of leave do employees have?"
 
@@ -83,6 +87,28 @@ def test_texts_are_embedded(stocked: House) -> None:
         assert data.tolist() == vector.tolist()
     assert plain["model"] == stocked.service.base.embedder.id
     assert plain["usage"]["total_tokens"] > 0
+    for row in stocked.audit(action="embeddings"):
+        assert (row["outcome"], row["texts"]) == ("answered", 2)
+        assert (row["embedder"], row["question"]) == (plain["model"], None)
+    assert len(stocked.audit(action="embeddings")) == 2
+
+
+def test_an_embedder_that_fails_is_in_the_audit(
+    stocked: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the code that the client was told."""
+
+    def unreachable(texts: Sequence[str]) -> NoReturn:
+        msg = "the embedder is not there"
+        raise LLMConnectionError(msg)
+
+    monkeypatch.setattr(stocked.service.base.embedder, "embed", unreachable)
+
+    sent = stocked.ask("POST", "/v1/embeddings", json={"input": "a pump"})
+
+    problem(sent, 502, "backend_failed")
+    [row] = stocked.audit(action="embeddings")
+    assert (row["outcome"], row["code"]) == ("failed", "backend_failed")
 
 
 def test_embedding_has_limits(stocked: House) -> None:

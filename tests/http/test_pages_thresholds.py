@@ -69,6 +69,7 @@ def test_a_value_is_tried_on_typed_questions(asked: House) -> None:
     )
 
     assert "<b>2</b> questions asked" in response.text
+    assert len(asked.audit(action="settings.preview")) == 1
     assert "&lt;b&gt;days of leave&lt;/b&gt;" in response.text
     assert "<b>days" not in response.text
 

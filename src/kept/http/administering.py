@@ -9,12 +9,15 @@ from kept.errors import NotFoundError, SettingsError
 from kept.http.callers import Caller
 from kept.http.problems import Problem
 from kept.http.schemas import KeyIn, PreviewIn, SettingsIn
+from kept.http.searching import ANSWERED, failures_noted
 from kept.knowledge_base import KnowledgeBase
 from kept.presets.overrides import overridden
 from kept.presets.plan import Configured
 from kept.recorded import request_of
 from kept.retrieve import Request
 from kept.stores.access import Key
+
+PREVIEW = "settings.preview"
 
 
 def made_key(caller: Caller, given: KeyIn) -> tuple[Key, str]:
@@ -71,7 +74,11 @@ def previewed(caller: Caller, given: PreviewIn) -> list[Difference]:
     base = caller.base(given.preset)
     now = base.configured()
     after = _changed(base, now, given.set)
-    return list(diff_configurations(base, now, after, _questions(base, given)))
+    with failures_noted(caller, PREVIEW):
+        told = list(diff_configurations(base, now, after, _questions(base, given)))
+    facts = {"set": given.set, "questions": len(told)}
+    caller.note(PREVIEW, ANSWERED, target=given.preset, facts=facts)
+    return told
 
 
 def _changed(

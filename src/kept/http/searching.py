@@ -149,17 +149,15 @@ def light(found: Found) -> Found:
 
 
 @contextmanager
-def failures_noted(caller: Caller, action: str, question: str) -> Iterator[None]:
-    """Leave a row of a question that cannot be answered."""
+def failures_noted(
+    caller: Caller, action: str, question: str | None = None
+) -> Iterator[None]:
+    """Leave a row of what cannot be answered, and of its question if there is one."""
     try:
         yield
     except KeptError as error:
-        caller.note(
-            action,
-            "failed",
-            **question_kept(caller, question),
-            facts={"code": code_of(error)},
-        )
+        kept = {} if question is None else question_kept(caller, question)
+        caller.note(action, "failed", **kept, facts={"code": code_of(error)})
         raise
 
 

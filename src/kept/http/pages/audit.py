@@ -14,9 +14,10 @@ from kept.http.problems import Problem
 ROWS = 50
 ACTIONS = (
     *("search", "ask", "why", "why_not", "replay", "references", "references.build"),
-    *("select", "retrieval", "vector_store.search", "rerank"),
+    *("select", "retrieval", "vector_store.search", "rerank", "embeddings"),
     *("document.create", "document.delete"),
-    *("alias.undo", "job.cancel", "settings.change", "key.create", "key.revoke"),
+    *("alias.undo", "job.cancel", "settings.change", "settings.preview"),
+    *("key.create", "key.revoke"),
     *("session.begin", "session.end", "mcp.search", "mcp.ask", "mcp.why_not"),
     *("mcp.fetch", "mcp.ingest"),
 )

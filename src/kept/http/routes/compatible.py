@@ -106,7 +106,10 @@ async def embeddings(asked: EmbeddingsIn, caller: Reader) -> Response:
     def embed() -> dict[str, Any]:
         embedder = caller.base().embedder
         _check_model(asked.model, embedder.id, caller)
-        vectors = checked(embedder.embed(texts), texts, embedder.id)
+        with failures_noted(caller, "embeddings"):
+            vectors = checked(embedder.embed(texts), texts, embedder.id)
+        used = {"texts": len(texts), "embedder": embedder.id}
+        caller.note("embeddings", ANSWERED, facts=used)
         tokens = sum(count_tokens(text) for text in texts)
         return {
             "object": "list",
