@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from house import House, problem
 
+from kept.embedders.hash import HashEmbedder
 from kept.errors import LLMConnectionError
 
 QUESTION = "how many days of leave do employees have?"
@@ -98,11 +99,11 @@ def test_an_embedder_that_fails_is_in_the_audit(
 ) -> None:
     """With the code that the client was told."""
 
-    def unreachable(texts: Sequence[str]) -> NoReturn:
+    def unreachable(embedder: HashEmbedder, texts: Sequence[str]) -> NoReturn:
         msg = "the embedder is not there"
         raise LLMConnectionError(msg)
 
-    monkeypatch.setattr(stocked.service.base.embedder, "embed", unreachable)
+    monkeypatch.setattr(HashEmbedder, "embed", unreachable)
 
     sent = stocked.ask("POST", "/v1/embeddings", json={"input": "a pump"})
 
