@@ -51,7 +51,7 @@ def test_the_head_of_a_stream_ends_at_once(house: House) -> None:
     assert head.status_code == 200
     assert head.headers["content-type"].startswith("text/event-stream")
     assert head.content == b""
-    assert house.service.following == 0
+    assert house.service.following.taken == 0
 
 
 def test_head_asks_who_asks(house: House) -> None:

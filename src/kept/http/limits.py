@@ -3,7 +3,7 @@
 import asyncio
 import contextvars
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,6 +14,7 @@ from kept.http.problems import Problem
 T = TypeVar("T")
 MINUTE = 60.0
 REMEMBERED_KEYS = 10_000
+RETRY_STREAM = "5"
 
 
 class Workers:
@@ -85,3 +86,36 @@ class Rates:
         self._buckets.move_to_end(key_id)
         while len(self._buckets) > REMEMBERED_KEYS:
             self._buckets.popitem(last=False)
+
+
+class Places:
+    """A number of places that tenants share: nobody has more than are still free.
+
+    So one tenant alone gets half of them, and whoever comes next finds some.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken: Counter[str] = Counter()
+
+    @property
+    def taken(self) -> int:
+        """How many there are taken by all together."""
+        return self._taken.total()
+
+    def take(self, tenant: str) -> Callable[[], None]:
+        """Take a place, or say that it is not to be had; return what gives it back."""
+        free, mine = self._most - self.taken, self._taken[tenant]
+        if not free:
+            raise Problem("overloaded", headers={"Retry-After": RETRY_STREAM})
+        if mine >= free:
+            raise Problem(
+                "too_many_streams",
+                f"the tenant has {mine} of {self._most}, and others shall find some",
+                headers={"Retry-After": RETRY_STREAM},
+            )
+        self._taken[tenant] += 1
+        return partial(self._left, tenant)
+
+    def _left(self, tenant: str) -> None:
+        self._taken -= Counter([tenant])

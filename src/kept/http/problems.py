@@ -90,6 +90,11 @@ CODES: Mapping[str, Code] = {
     "too_many_jobs": Code(
         429, "Too many jobs are unfinished", "Wait for some of them to end."
     ),
+    "too_many_streams": Code(
+        429,
+        "The tenant follows too many jobs at once",
+        "Let go of some streams, or ask for jobs without following them.",
+    ),
     "internal": Code(
         500, "This is a bug in Kept", "Report it with the request id of instance."
     ),

@@ -12,7 +12,7 @@ from kept.asking import Asked
 from kept.errors import SettingsError
 from kept.http.cache import Cached
 from kept.http.ingesting import Runner
-from kept.http.limits import Rates, Workers
+from kept.http.limits import Places, Rates, Workers
 from kept.http.metrics import Metrics
 from kept.http.sessions import Signer
 from kept.http.settings import ServiceSettings
@@ -70,7 +70,7 @@ class Service:
             spool=self.spool,
             done=lambda status: self.metrics.documents.labels(status).inc(),
         )
-        self.following = 0
+        self.following = Places(limits.streams)
         self.stopping = threading.Event()
         self.warm = False
         self._warming = threading.Lock()
@@ -178,5 +178,5 @@ class Service:
             "kept_answers_in_progress": self.answering.inside,
             "kept_jobs_queued": jobs.get("queued", 0),
             "kept_jobs_running": jobs.get("running", 0),
-            "kept_job_followers": self.following,
+            "kept_job_followers": self.following.taken,
         }

@@ -62,7 +62,8 @@ class ServiceSettings(BaseSettings):
         default=64,
         ge=1,
         le=10_000,
-        description="How many clients may follow jobs at once",
+        description="How many clients may follow jobs at once; of one tenant never "
+        "more than are still free, so half of them at most",
     )
     waiting_jobs: int = Field(
         default=100,

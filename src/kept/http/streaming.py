@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from typing import Any
 
 from starlette.responses import StreamingResponse
-from starlette.types import Send
+from starlette.types import Receive, Scope, Send
 
 from kept.http.limits import Workers
 from kept.http.replying import encoded
@@ -22,17 +22,28 @@ Wire = AsyncGenerator[bytes, None]
 
 
 class EventStream(StreamingResponse):
-    """Events as a response that nobody may hold back, let go of as soon as it ends."""
+    """Events as a response that nobody may hold back.
 
-    def __init__(self, events: Wire, headers: Mapping[str, str] | None = None) -> None:
+    When it is over, however it ends, the events are closed and *ended* is called.
+    """
+
+    def __init__(
+        self,
+        events: Wire,
+        headers: Mapping[str, str] | None = None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         given = {**HEADERS, **(headers or {})}
         super().__init__(events, media_type=MEDIA_TYPE, headers=given)
-        self._events = events
+        self._events, self._ended = events, ended
 
-    async def stream_response(self, send: Send) -> None:
-        """Send the events; whoever makes them hears at once that it is over."""
-        async with contextlib.aclosing(self._events):
-            await super().stream_response(send)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events, until they end or the client leaves."""
+        try:
+            async with contextlib.aclosing(self._events):
+                await super().__call__(scope, receive, send)
+        finally:
+            self._ended()
 
 
 def event(name: str, value: object) -> bytes:

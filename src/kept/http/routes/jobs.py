@@ -9,7 +9,6 @@ from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader, Writer
 from kept.http.changing import cancelled
 from kept.http.handing import SHOWN_RECEIPTS, job_now, job_still
-from kept.http.problems import Problem
 from kept.http.replying import (
     Cursor,
     IdempotencyKey,
@@ -100,17 +99,14 @@ async def cancel_job(
 )
 async def follow_job(job_id: str, caller: Reader) -> Response:
     """Follow a job by server-sent events: `progress`, and at the end `end`."""
-    service = caller.service
     job = await job_now(caller, job_id)
-    if service.following >= service.limits.streams:
-        raise Problem("overloaded", headers={"Retry-After": "5"})
-    return EventStream(_followed(caller, job))
+    leave = caller.service.following.take(caller.tenant)
+    return EventStream(_followed(caller, job), ended=leave)
 
 
 async def _followed(caller: Caller, job: Job) -> Wire:
     service = caller.service
     bell = service.runner.bell()
-    service.following += 1
     try:
         while not job.ended and not service.stopping.is_set():
             yield event("progress", job.as_data())
@@ -124,5 +120,4 @@ async def _followed(caller: Caller, job: Job) -> Wire:
             await asyncio.sleep(PACE_SECONDS if not job.ended else 0)
         yield event("end" if job.ended else "progress", job.as_data())
     finally:
-        service.following -= 1
         service.runner.unplug(bell)
