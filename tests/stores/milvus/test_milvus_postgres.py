@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 from lite_server import LiteServer
 
+import postgres_pair
 from kept.knowledge_base import KnowledgeBase
 from kept.ports import Store
 from kept.render import found_json
@@ -14,6 +15,7 @@ from kept.settings import Settings
 from kept.stores.milvus.address import address_of
 from kept.stores.milvus.postgres import MilvusPostgresStore
 from kept.stores.milvus.view import View
+from kept.stores.sql import only
 from kept.testing_contracts import StoreContract
 from kept.testing_store import PAGES
 
@@ -81,3 +83,49 @@ def test_it_answers_as_the_embedded_store_and_mends_its_collection(
         assert store.examine(repair=False) == []
         assert store.rebuild() == 1
         assert told(there) == expected
+
+
+def test_searches_read_documents_from_a_replica(milvus: LiteServer) -> None:
+    """Whoever hands a document in finds it; one that lags shows what it has.
+
+    The collection is ahead of the replica then, and looking after it reads the
+    primary.
+    """
+    with postgres_pair.running() as (primary, standby):
+        given = {
+            "store": url_of(milvus, primary.address()),
+            "store_replica": standby.address(),
+            "embedder": "hash",
+            "record_queries": "off",
+        }
+        others = {**given, "store_replica": None}
+        with (
+            KnowledgeBase(Settings.of(given)) as base,
+            KnowledgeBase(Settings.of(others)) as other,
+        ):
+            taken = [base.add(page)[0].document_id for page in PAGES[:3]]
+            postgres_pair.caught_up(primary, standby)
+            assert on_a_replica(base)
+            expected = told(base)
+            assert expected == told(other)
+
+            with standby.connect() as connection:
+                connection.execute("SELECT pg_wal_replay_pause()")
+            for document in taken[:2]:
+                other.delete(document)
+            other.add(PAGES[3])
+            ahead = told(other)
+
+            assert on_a_replica(base)
+            assert told(base) == expected != ahead
+            assert base.store.examine(repair=True) == []
+            base.add(PAGES[4])
+            assert not on_a_replica(base)
+            assert told(base) == told(other) != ahead
+
+
+def on_a_replica(base: KnowledgeBase) -> bool:
+    """Tell whether a search is answered by a server that follows another."""
+    with base.store.shelf("default") as shelf:
+        (following,) = only(shelf.connection, "SELECT pg_is_in_recovery()")
+        return bool(following)

@@ -32,6 +32,11 @@ class StoreSettings(Protocol):
         """How many connections to the documents there are at most."""
         ...
 
+    @property
+    def store_replica(self) -> SecretStr | None:
+        """The addresses of replicas that have the documents, separated by spaces."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
@@ -54,14 +59,17 @@ def open_store(settings: StoreSettings, *, writable: bool) -> Store:
     address = address_of(settings.store, token.get_secret_value() if token else None)
     if scheme_of(address.metadata) is None:
         return MilvusStore(address, writable=writable)
-    options = server_of(address.metadata).options_of(
-        _Beside(settings, address.metadata)
-    )
+    documents = server_of(address.metadata)
     from kept.stores.milvus.postgres import (  # noqa: PLC0415 -- brings psycopg
         MilvusPostgresStore,
     )
 
-    return MilvusPostgresStore(address, writable=writable, options=options)
+    return MilvusPostgresStore(
+        address,
+        writable=writable,
+        options=documents.options_of(_Beside(settings, address.metadata)),
+        replicas=documents.replicas_of(settings.store_replica),
+    )
 
 
 def exists(settings: StoreSettings) -> bool:

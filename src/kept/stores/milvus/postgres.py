@@ -1,7 +1,6 @@
 """The Milvus store of many nodes: PostgreSQL is the truth, a Milvus has the indexes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import cast
@@ -19,6 +18,7 @@ from kept.stores.milvus.view import View
 from kept.stores.operations import Finding
 from kept.stores.postgres.connection import Options
 from kept.stores.postgres.nearest import EVERYTHING, Nearest
+from kept.stores.postgres.portable import Connection as PostgresConnection
 from kept.stores.postgres.shelf import PostgresShelf
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.shelf import Leg
@@ -54,12 +54,18 @@ class MilvusPostgresStore(PostgresStore):
     """Documents and their history in PostgreSQL, a collection per tenant beside it."""
 
     def __init__(
-        self, address: Address, *, writable: bool = True, options: Options | None = None
+        self,
+        address: Address,
+        *,
+        writable: bool = True,
+        options: Options | None = None,
+        replicas: Sequence[str] = (),
     ) -> None:
         super().__init__(
             address.metadata,
             writable=writable,
             options=options,
+            replicas=replicas,
             scanned_whole=EVERYTHING,
         )
         identity = identity_of(self.database, self.where)
@@ -72,16 +78,15 @@ class MilvusPostgresStore(PostgresStore):
         self.server.close()
         super().close()
 
-    @contextmanager
-    def shelf(self, tenant: str) -> Iterator[PostgresShelf]:
-        """Hold one tenant's knowledge at one state while a query is answered."""
-        with super().shelf(tenant) as shelf:
-            view = self._view(shelf.connection, shelf.tenant)
-            seq, _ = view.truth.position()
-            if not view.hold(seq):
-                view.catch_up(shelf.connection, seq)
-            shown = {field.name: getattr(shelf, field.name) for field in fields(shelf)}
-            yield MilvusPostgresShelf(**{**shown, "indexes": view})
+    def shelf_on(self, connection: PostgresConnection) -> PostgresShelf:
+        """Return what a snapshot shows, its collection caught up with it."""
+        shelf = super().shelf_on(connection)
+        view = self._view(connection, shelf.tenant)
+        seq, _ = view.truth.position()
+        if not view.hold(seq):
+            view.catch_up(connection, seq)
+        shown = {field.name: getattr(shelf, field.name) for field in fields(shelf)}
+        return MilvusPostgresShelf(**{**shown, "indexes": view})
 
     def indexes(self, connection: Connection, tenant: int) -> Indexes:  # type: ignore[override]  # found elsewhere
         """Return a tenant's collection as a reader of *connection* sees it."""
@@ -98,30 +103,28 @@ class MilvusPostgresStore(PostgresStore):
         """Build everything that is derived anew; return of how many tenants."""
         super().rebuild()
         for name in self.tenants():
-            with super().shelf(name) as shelf:
-                self._view(shelf.connection, shelf.tenant).rebuild()
-            with self.shelf(name):
-                continue
+            with self.database.reading(name) as connection:
+                self._view(connection, super().shelf_on(connection).tenant).rebuild()
+                self.shelf_on(connection)
         return len(self.tenants())
 
     def examine(self, *, repair: bool) -> list[Finding]:
         """Return everything that does not fit, put right if *repair*."""
         findings = super().examine(repair=repair)
         for name in self.tenants():
-            with self.shelf(name) as shelf:
+            with self.database.reading(name) as connection:
+                shelf = self.shelf_on(connection)
                 view = cast("View", shelf.indexes)
                 problem = _difference(view) if shelf.embedder else None
                 if problem and repair:
                     view.rebuild()
+                    self.shelf_on(connection)
             if problem:
                 findings.append(
                     Finding(
                         what="collection", where=name, detail=problem, repaired=repair
                     )
                 )
-            if problem and repair:
-                with self.shelf(name):
-                    continue
         return findings
 
     def _view(self, connection: Connection, tenant: int) -> View:

@@ -30,13 +30,17 @@ class StoreSettings(Protocol):
 
 def open_store(settings: StoreSettings, *, writable: bool) -> PostgresStore:
     """Return the store that the settings name."""
-    replica = settings.store_replica
     return PostgresStore(
         settings.store,
         writable=writable,
         options=options_of(settings),
-        replicas=replica.get_secret_value().split() if replica else (),
+        replicas=replicas_of(settings.store_replica),
     )
+
+
+def replicas_of(named: SecretStr | None) -> list[str]:
+    """Return the addresses of replicas."""
+    return named.get_secret_value().split() if named else []
 
 
 def options_of(settings: StoreSettings) -> Options:

@@ -142,27 +142,29 @@ class PostgresStore(Catalogue):
     def shelf(self, tenant: str) -> Iterator[PostgresShelf]:
         """Hold one tenant's knowledge at one state while a query is answered."""
         with self.replicas.reading(tenant) as connection:
-            no, chunks, terms, state = first(
-                connection,
-                "SELECT tenant_no, chunks, terms, state FROM kept.states"
-                " WHERE tenant_no = kept.current_tenant()",
-            ) or (0, 0, 0, as_state(0))
-            meta = meta_of(connection)
-            embedder = (
-                (meta["embedder"], int(meta["dimension"]))
-                if "embedder" in meta
-                else None
-            )
-            yield PostgresShelf(
-                connection=connection,
-                indexes=self._indexes(connection, meta, no, chunks),
-                tenant=no,
-                state=fingerprint(state, embedder),
-                embedder=embedder,
-                chunks=chunks,
-                total_length=terms,
-                documents={},
-            )
+            yield self.shelf_on(connection)
+
+    def shelf_on(self, connection: Connection) -> PostgresShelf:
+        """Return the knowledge of the tenant that a snapshot shows."""
+        no, chunks, terms, state = first(
+            connection,
+            "SELECT tenant_no, chunks, terms, state FROM kept.states"
+            " WHERE tenant_no = kept.current_tenant()",
+        ) or (0, 0, 0, as_state(0))
+        meta = meta_of(connection)
+        embedder = (
+            (meta["embedder"], int(meta["dimension"])) if "embedder" in meta else None
+        )
+        return PostgresShelf(
+            connection=connection,
+            indexes=self._indexes(connection, meta, no, chunks),
+            tenant=no,
+            state=fingerprint(state, embedder),
+            embedder=embedder,
+            chunks=chunks,
+            total_length=terms,
+            documents={},
+        )
 
     def intake(self, tenant: str) -> Intake:
         """Return the writing side for one tenant."""
