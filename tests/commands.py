@@ -81,11 +81,9 @@ def started(
     **options: Any,  # noqa: ANN401 -- of Popen
 ) -> subprocess.Popen[bytes]:
     """Start a command in a process of its own."""
-    outside = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith("KEPT_") or name == "KEPT_MODELS"
-    }
+    outside = dict(os.environ)
+    for name in _settings():
+        del outside[name]
     outside["PYTHONPATH"] = str(ROOT / "src")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
@@ -95,10 +93,15 @@ def started(
     )
 
 
+def _settings() -> list[str]:
+    """Return the settings of this process, which are not for those that it starts."""
+    return [n for n in os.environ if n.startswith("KEPT_") and n != "KEPT_MODELS"]
+
+
 def apart(*args: object, env: dict[str, str] | None = None, **options: Any) -> Ran:  # noqa: ANN401 -- of Popen
     """Run a command in a process of its own."""
     with started(*args, env=env, **options) as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
     return Ran(process.returncode, (out or b"").decode(), (err or b"").decode())
 
 
@@ -127,6 +130,8 @@ def _forked(
     env: dict[str, str],
     between: Callable[[], object],
 ) -> None:
+    for name in _settings():
+        del os.environ[name]
     os.environ.update(env)
     file = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):

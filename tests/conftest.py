@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import structlog
+from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 
 from kept import logs
@@ -17,9 +18,13 @@ from kept.settings import Settings
 if TYPE_CHECKING:
     from postgres_server import Server
 
-hypothesis_settings.register_profile(
-    "kept", deadline=None, derandomize=bool(os.environ.get("CI"))
+# Every run tries the same examples, however slowly; those that nobody has tried yet
+# are looked for on purpose, with --hypothesis-profile=explore.
+steady = hypothesis_settings(
+    deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+hypothesis_settings.register_profile("kept", steady)
+hypothesis_settings.register_profile("explore", steady, derandomize=False)
 hypothesis_settings.load_profile("kept")
 
 # Haystack reports its use to its makers, unless it is told not to before its import.

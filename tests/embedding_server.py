@@ -21,8 +21,11 @@ class _Handler(BaseHTTPRequestHandler):
         payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked += len(payload["input"])
         if self.server.hangs:
-            self.server.leave.wait(30)
+            self.server.leave.wait(60)
             return
+        while self.server.asked > self.server.at_most:
+            if self.server.leave.wait(0.01):
+                return
         data = [
             {"index": i, "embedding": self.server.vector(text)}
             for i, text in enumerate(payload["input"])
@@ -38,7 +41,10 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class EmbeddingServer(ThreadingHTTPServer):
-    """Answers with the vectors that it is given a function for."""
+    """Answers with the vectors that it is given a function for.
+
+    Once it was asked for more than *at_most* texts, it waits until it may go on.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -48,6 +54,7 @@ class EmbeddingServer(ThreadingHTTPServer):
         self.vector = vector
         self.hangs = hangs
         self.asked = 0
+        self.at_most = math.inf
         self.leave = threading.Event()
 
     def settings(self, **more: str) -> dict[str, str]:

@@ -117,7 +117,7 @@ def settings(server: Server, **changes: Any) -> LLMSettings:  # noqa: ANN401 -- 
     return LLMSettings(
         base_url=server.url,
         model="loopback",
-        **{"timeout_seconds": 5.0, "backoff_seconds": 0.01, **changes},
+        **{"timeout_seconds": 60.0, "backoff_seconds": 0.01, **changes},
     )
 
 
@@ -211,12 +211,17 @@ def breaks_off(handler: Handler, request: Request) -> None:
 
 @dataclass
 class Counting:
-    """An act that measures how many of it run at once."""
+    """An act that measures how many of it run at once.
+
+    Where *together* of them are expected at once, the first waits for the others.
+    """
 
     inner: Act
     pause_seconds: float = 0.05
+    together: int = 1
     now: int = 0
     most: int = 0
+    met: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __call__(self, handler: Handler, request: Request) -> None:
@@ -224,6 +229,9 @@ class Counting:
         with self.lock:
             self.now += 1
             self.most = max(self.most, self.now)
+            if self.most >= self.together:
+                self.met.set()
+        self.met.wait(60)
         handler.server.leave.wait(self.pause_seconds)
         with self.lock:
             self.now -= 1
@@ -244,6 +252,6 @@ class Slow:
             b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
         )
         handler.wfile.write(f"data: {piece(self.first)}\n\n".encode())
-        self.go_on.wait(30)
+        self.go_on.wait(120)
         handler.wfile.write(f"data: {piece(self.rest, 'stop')}\n\n".encode())
         handler.wfile.write(b"data: [DONE]\n\n")

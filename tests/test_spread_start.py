@@ -32,7 +32,7 @@ def test_a_cluster_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
     ):
         pass
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_a_start_that_fails_leaves_no_process_behind(

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from free_ports import free_port
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "tutorial.md"
@@ -54,15 +55,12 @@ def shell(tmp_path: Path) -> dict[str, str]:
     kept = commands / "kept"
     kept.write_text(f"#!{sys.executable}\nfrom kept.cli import main\nmain()\n")
     kept.chmod(0o755)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     return {
         **os.environ,
         "PATH": f"{commands}:{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "src"),
         "KEPT_STORE": "./kb",
-        "KEPT_SERVE_PORT": port,
+        "KEPT_SERVE_PORT": str(free_port()),
         "KEPT_EVAL_CACHE": str(tmp_path / "cache"),
     }
 
@@ -100,7 +98,7 @@ def test_every_command_prints_what_is_shown(
     finally:
         if served is not None and served.stdout is not None:
             served.terminate()
-            served.wait(30)
+            served.wait(60)
             served.stdout.close()
 
     assert told == []

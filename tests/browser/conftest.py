@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Playwright, sync_playwright
 from site_under_test import Site, opened
-from watching import Visitor
+from watching import PATIENCE, Visitor
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = [
@@ -50,7 +50,9 @@ def browser(chromium: str) -> Iterator[Browser]:
     """Return a browser with a fresh profile."""
     playwright: Playwright
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=chromium, args=FLAGS, timeout=3 * PATIENCE
+        )
         yield browser
         browser.close()
 

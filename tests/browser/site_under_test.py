@@ -56,7 +56,7 @@ class Site:
         """Return the cookie of a session that was begun with a key."""
         key = key or self.key
         if key not in self.sessions:
-            began = httpx.post(f"{self.url}/v1/session", json={"key": key})
+            began = httpx.post(f"{self.url}/v1/session", json={"key": key}, timeout=60)
             assert began.is_success, began.text
             self.sessions[key] = began.cookies[COOKIE]
         return self.sessions[key]
@@ -65,7 +65,7 @@ class Site:
         """Take a text in, and return the id of its document."""
         with self.client(tenant=tenant) as client:
             body = {"documents": [{"text": text, **fields}]}
-            told = client.post("/v1/documents?wait=30", json=body)
+            told = client.post("/v1/documents?wait=60", json=body)
         assert told.status_code == 200, told.text
         return str(told.json()["receipts"][0]["document_id"])
 
@@ -76,11 +76,7 @@ def opened(folder: Path) -> Iterator[Site]:
     store = folder / "kb"
     assert kept("ingest", HANDBOOK, "--store", store, *HASH, "--json").code == 0
     _evaluated(folder)
-    env = {
-        "KEPT_SERVE_RUNS": str(folder / "runs"),
-        "KEPT_SERVE_RATE_PER_MINUTE": "1000000",
-    }
-    with serving(store, **env) as served:
+    with serving(store, KEPT_SERVE_RUNS=str(folder / "runs")) as served:
         assert served.key is not None
         site = Site(served, served.key, folder / "runs")
         with site.client() as client:

@@ -28,7 +28,7 @@ def admin(visit: Visit, site: Site, request: pytest.FixtureRequest) -> Visitor:
     key = site.new_key("admin", "admin", tenant=tenant)
     with site.client(key) as client:
         documents = {"documents": [{"text": text} for text in TEXTS]}
-        client.post("/v1/documents?wait=30", json=documents)
+        client.post("/v1/documents?wait=60", json=documents)
         client.patch("/v1/settings", json={"policy": {"keep_questions": True}})
         for question in QUESTIONS:
             client.post("/v1/search", json={"question": question})
@@ -40,6 +40,11 @@ def setting(visitor: Visitor, name: str) -> object:
     told = visitor.page.request.get("/v1/settings").json()["preset_settings"]
     [value] = [row["value"] for row in told if row["name"] == name]
     return value
+
+
+def session(site: Site, key: str) -> httpx.Response:
+    """Ask who somebody with this key is."""
+    return httpx.get(f"{site.url}/v1/session", headers={"x-api-key": key}, timeout=60)
 
 
 def slid_to_the_end(page: Page) -> None:
@@ -188,7 +193,7 @@ def test_a_key_is_shown_once_and_revoked(admin: Visitor, site: Site) -> None:
     page.get_by_label("For whom").fill("reporting")
     page.get_by_role("button", name="Make the key").click()
     key = page.get_by_label("The new key").input_value()
-    opens = httpx.get(f"{site.url}/v1/session", headers={"x-api-key": key})
+    opens = session(site, key)
     admin.goto("/keys")
     assert key not in page.content()
     row = page.get_by_role("row", name=re.compile("reporting"))
@@ -196,7 +201,7 @@ def test_a_key_is_shown_once_and_revoked(admin: Visitor, site: Site) -> None:
     page.get_by_role("button", name="Revoke it").click()
 
     expect(row).to_contain_text("revoked")
-    closed = httpx.get(f"{site.url}/v1/session", headers={"x-api-key": key})
+    closed = session(site, key)
     assert opens.json()["principal"] == "reporting"
     assert opens.json()["role"] == "reader"
     assert closed.status_code == 401

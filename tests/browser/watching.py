@@ -17,7 +17,7 @@ from site_under_test import Site
 from kept.http.sessions import COOKIE
 
 # Milliseconds; a busy machine is no reason to fail.
-PATIENCE = 30_000
+PATIENCE = 60_000
 WIDE = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 

@@ -113,7 +113,7 @@ def with_status(
 
 
 def hang(exchange: Exchange) -> None:
-    exchange.server.released.wait(10)
+    exchange.server.released.wait(60)
     exchange.close_connection = True
 
 
@@ -123,12 +123,10 @@ def hang_up(exchange: Exchange) -> None:
 
 def drip(exchange: Exchange) -> None:
     exchange.send_response(200)
-    exchange.send_header("content-length", "1000")
+    exchange.send_header("content-length", "1000000")
     exchange.end_headers()
-    for _ in range(100):
+    while not exchange.server.released.wait(0.05):
         exchange.wfile.write(b" ")
-        if exchange.server.released.wait(0.05):
-            break
     exchange.close_connection = True
 
 
@@ -316,7 +314,7 @@ def test_a_server_that_hangs_times_out(
         build(timeout_seconds=0.3, retries=retries).embed(["a"])
 
     assert time.monotonic() - started < 20
-    assert len(server.requests) == 1
+    assert len(server.requests) <= 1
 
 
 @pytest.mark.parametrize(

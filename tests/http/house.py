@@ -60,7 +60,7 @@ class House:
         """Take a text in, and return its receipt."""
         response = self.ask(
             "POST",
-            "/v1/documents?wait=30",
+            "/v1/documents?wait=60",
             tenant=tenant,
             json={"documents": [{"text": text, **fields}]},
         )

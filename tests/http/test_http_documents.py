@@ -66,7 +66,7 @@ def test_files_become_documents_and_broken_ones_say_why(house: House) -> None:
 
     job = house.ask(
         "POST",
-        "/v1/documents/files?wait=30",
+        "/v1/documents/files?wait=60",
         files=files,
         data={"fields": json.dumps({"tags": ["uploaded"]})},
     ).json()
@@ -86,7 +86,7 @@ def test_a_file_of_the_same_name_takes_the_place_of_the_earlier(house: House) ->
     for text, status in ((b"Version one.", "created"), (b"Version 2.", "superseded")):
         job = house.ask(
             "POST",
-            "/v1/documents/files?wait=30",
+            "/v1/documents/files?wait=60",
             files=[("files", ("a.txt", text))],
         ).json()
         assert [r["status"] for r in job["receipts"]] == [status]
@@ -96,7 +96,7 @@ def test_a_url_of_a_host_that_is_not_allowed_fails(house: House) -> None:
     """The receipt says so; nothing is fetched."""
     job = house.ask(
         "POST",
-        "/v1/documents?wait=30",
+        "/v1/documents?wait=60",
         json={"documents": [{"url": "http://127.0.0.1:1/page"}]},
     ).json()
 
@@ -118,7 +118,7 @@ def test_a_document_is_a_text_or_a_url(house: House) -> None:
 def test_lists_go_on_where_the_page_before_ended(house: House) -> None:
     """Every row comes once, whatever the size of a page."""
     texts = [f"Text number {n} about topic {n * 7}." for n in range(7)]
-    handed(house, texts, params={"wait": 30})
+    handed(house, texts, params={"wait": 60})
 
     for limit in (1, 2, 3, 7, 50):
         documents = list(paged(house, "/v1/documents", "documents", limit))
@@ -135,7 +135,7 @@ def test_lists_go_on_where_the_page_before_ended(house: House) -> None:
 
 def test_a_page_is_not_disturbed_by_what_comes_in(house: House) -> None:
     """A document that is added later does not repeat or hide another."""
-    handed(house, [f"Text number {n}." for n in range(4)], params={"wait": 30})
+    handed(house, [f"Text number {n}." for n in range(4)], params={"wait": 60})
     first = house.ask("GET", "/v1/documents", params={"limit": 2}).json()
 
     house.add("One more text.")
@@ -362,7 +362,7 @@ class held:  # noqa: N801 -- read as a word
 
     def __enter__(self) -> None:
         def wait(tenant: str) -> Any:  # noqa: ANN401 -- a knowledge base
-            self._free.wait(30)
+            self._free.wait(120)
             return self._base_of(tenant)
 
         self._runner.base_of = wait

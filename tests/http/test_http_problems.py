@@ -191,7 +191,7 @@ def test_overload_is_answered_early(open_house: OpenHouse) -> None:
 
     def occupy() -> None:
         busy.set()
-        free.wait(30)
+        free.wait(60)
 
     async def hold() -> None:
         await house.service.workers(occupy)
@@ -199,13 +199,13 @@ def test_overload_is_answered_early(open_house: OpenHouse) -> None:
     portal = house.client.portal
     assert portal is not None
     task = portal.start_task_soon(hold)
-    busy.wait(30)
+    busy.wait(60)
     try:
         response = house.search(LONG_AGO)
         alive = house.client.get("/health")
     finally:
         free.set()
-        task.result(30)
+        task.result(60)
 
     problem(response, 503, "overloaded")
     assert response.headers["retry-after"] == "1"
@@ -215,19 +215,24 @@ def test_overload_is_answered_early(open_house: OpenHouse) -> None:
 
 def test_work_that_nobody_waits_for_still_counts() -> None:
     """A request that was cancelled leaves its thread busy until it is done."""
-    free = threading.Event()
+    free, busy = threading.Event(), threading.Event()
+
+    def occupy() -> None:
+        busy.set()
+        free.wait(60)
 
     async def story() -> list[int]:
         workers = Workers(1, 0)
-        task = asyncio.create_task(workers(lambda: free.wait(30)))
-        await asyncio.sleep(0.05)
+        task = asyncio.create_task(workers(occupy))
+        await asyncio.to_thread(busy.wait, 60)
         task.cancel()
-        await asyncio.sleep(0.05)
+        await asyncio.wait([task])
         seen = [workers.inside]
         with pytest.raises(Problem):
             await workers(int)
         free.set()
-        await asyncio.sleep(0.1)
+        while workers.inside:  # noqa: ASYNC110 -- it tells nobody
+            await asyncio.sleep(0.001)
         seen.append(await workers(int))
         workers.close()
         return seen

@@ -7,6 +7,7 @@ import threading
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from commands import kept
@@ -14,6 +15,25 @@ from kept.ingest import WINDOW_CHUNKS
 from served import HASH, last_event, receipts_of, serving
 
 TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(300)]
+
+
+def half_done(client: httpx.Client) -> tuple[str, int]:
+    """Hand texts in until some are seen on their way; return their job, and how many.
+
+    On a machine that has other things to do, a job may end before anybody looks.
+    """
+    for attempt in range(1, 50):
+        texts = [f"{text} It is told {attempt} times." for text in TEXTS]
+        body = {"documents": [{"text": text} for text in texts]}
+        accepted = client.post("/v1/documents", json=body)
+        assert accepted.status_code == 202
+        job = accepted.json()["job_id"]
+        while not (seen := client.get(f"/v1/jobs/{job}").json())["done"]:
+            pass
+        if seen["state"] == "running" and seen["done"] < len(TEXTS):
+            return job, attempt * len(TEXTS)
+    message = "no job was seen half done"
+    raise AssertionError(message)
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
@@ -24,13 +44,9 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
     those are told as unchanged, and they are no more than are stored together.
     """
     store = tmp_path / "kb"
-    body = {"documents": [{"text": text} for text in TEXTS]}
     with serving(store) as served, served.client() as client:
         key = served.key
-        accepted = client.post("/v1/documents", json=body)
-        job = accepted.json()["job_id"]
-        while not (before := client.get(f"/v1/jobs/{job}").json())["done"]:
-            pass
+        job, handed_in = half_done(client)
         served.stop(sign)
 
     with serving(store) as served, served.client(key) as client:
@@ -47,13 +63,10 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
                 break
         served.stop(signal.SIGTERM)
 
-    assert accepted.status_code == 202
-    assert before["state"] == "running"
-    assert 0 < before["done"] < len(TEXTS)
     assert again is None
     assert told["state"] == "done"
     assert told["done"] == len(receipts) == len(TEXTS)
-    assert stored == len(TEXTS)
+    assert stored == handed_in
     assert sum(told["counts"].get(s, 0) for s in ("created", "unchanged")) == len(TEXTS)
     stored_but_not_told = told["counts"].get("unchanged", 0)
     assert stored_but_not_told <= (WINDOW_CHUNKS if sign == signal.SIGKILL else 0)
@@ -80,10 +93,10 @@ def test_stopping_finishes_what_was_taken(tmp_path: Path) -> None:
 
         thread = threading.Thread(target=follow)
         thread.start()
-        assert following.wait(30)
+        assert following.wait(60)
 
         served.stop(signal.SIGTERM)
-        thread.join(30)
+        thread.join(60)
 
     assert served.process.returncode == 0
     assert not thread.is_alive()
@@ -126,16 +139,16 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
 
 
 def test_a_small_answer_does_not_wait_for_the_next(tmp_path: Path) -> None:
-    """Ten answers take no longer than one delayed acknowledgement would each."""
+    """One takes less than a delayed acknowledgement would, which would delay all."""
     with serving(tmp_path / "kb") as served, served.client() as client:
         client.get("/health")
-        times = []
-        for _ in range(10):
+
+        def seconds() -> float:
             began = time.perf_counter()
             client.get("/health")
-            times.append(time.perf_counter() - began)
+            return time.perf_counter() - began
 
-    assert min(times) < 0.03
+        assert any(seconds() < 0.03 for _ in range(300))
 
 
 def test_commands_do_not_pay_for_the_service() -> None:

@@ -8,7 +8,7 @@ from house import House, Response
 
 def ended(browser: Browser, path: str) -> Response:
     """Return the page of a job once the job has ended."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         page = browser.get(path)
         if 'http-equiv="refresh"' not in page.text:

@@ -165,7 +165,7 @@ def test_the_deadline_covers_the_whole_reply(fault: Act) -> None:
             chat.complete(ASK)
 
     assert time.monotonic() - began < 20.0
-    assert len(server.requests) == 1
+    assert len(server.requests) <= 1
 
 
 def test_a_service_that_takes_no_connection_times_out() -> None:
@@ -370,13 +370,13 @@ def test_closing_a_stream_closes_its_connection() -> None:
         pieces.close()
 
         assert first == "on and "
-        assert server.broken.wait(2.0)
+        assert server.broken.wait(60)
         assert chat.complete(ASK) == "hi"
 
 
 def test_no_more_requests_at_once_than_allowed() -> None:
     """The concurrency limit holds however many threads ask."""
-    act = Counting(says("hi"))
+    act = Counting(says("hi"), together=2)
 
     with serving(act) as server:
         chat = OpenAIChat(settings(server, max_concurrency=2))
@@ -388,12 +388,15 @@ def test_no_more_requests_at_once_than_allowed() -> None:
 
 def test_waiting_for_a_slot_is_not_waiting_for_a_reply() -> None:
     """A queue of requests does not run into the time-out of one."""
-    act = Counting(says("hi"), pause_seconds=0.4)
+    act, many = Counting(says("hi"), pause_seconds=0.25), 12
 
     with serving(act) as server:
-        chat = OpenAIChat(settings(server, max_concurrency=1, timeout_seconds=1.6))
-        with chat, ThreadPoolExecutor(5) as pool:
-            assert list(pool.map(lambda _: chat.complete(ASK), range(5))) == ["hi"] * 5
+        chat = OpenAIChat(settings(server, max_concurrency=1, timeout_seconds=2.6))
+        with chat, ThreadPoolExecutor(many) as pool:
+            answers = list(pool.map(lambda _: chat.complete(ASK), range(many)))
+
+    assert answers == ["hi"] * many
+    assert act.most == 1
 
 
 def test_the_key_is_sent_and_never_shown() -> None:
@@ -505,7 +508,7 @@ def test_closing_ends_what_is_in_flight(ask: str) -> None:
 
         chat.close()
 
-        assert isinstance(waiting.exception(timeout=2), LLMConnectionError)
+        assert isinstance(waiting.exception(timeout=60), LLMConnectionError)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -517,7 +520,11 @@ def test_a_client_survives_a_fork() -> None:
 
         child = os.fork()
         if child == 0:
-            os._exit(0 if chat.complete(ASK) == "hi" else 1)
+            code = 1
+            try:
+                code = 0 if chat.complete(ASK) == "hi" else 1
+            finally:
+                os._exit(code)
         _, status = os.waitpid(child, 0)
 
         assert os.waitstatus_to_exitcode(status) == 0

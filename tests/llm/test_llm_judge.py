@@ -191,12 +191,12 @@ def test_a_fault_does_not_wait_for_the_others() -> None:
         slow = "up-since-four" in request.payload["messages"][-1]["content"]
         (hangs if slow else refuses(500))(handler, request)
 
-    with asking(act, timeout_seconds=8.0) as (_, chat):
+    with asking(act, timeout_seconds=60.0) as (_, chat):
         began = time.monotonic()
         with pytest.raises(LLMStatusError):
             LLMJudge(model=chat, secret=SECRET).review(QUERY, POOL)
 
-        assert time.monotonic() - began < 6.0
+        assert time.monotonic() - began < 30.0
 
 
 def test_reading_stops_only_where_the_rest_cannot_matter() -> None:
@@ -338,7 +338,7 @@ def test_threads_of_the_judge_end() -> None:
 
     LLMJudge(model=model, secret=SECRET).review(QUERY, POOL)
 
-    deadline = time.monotonic() + 2
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and _judging():
         time.sleep(0.01)
     assert not _judging()

@@ -112,7 +112,8 @@ def test_an_interrupt_ends_it_without_a_traceback(store: Path) -> None:
     process.stdout.readline()
 
     process.send_signal(signal.SIGINT)
-    _, log = process.communicate(timeout=60)
+    process.wait(60)
+    _, log = process.communicate()
 
     assert process.returncode == 130
     assert b"Traceback" not in log

@@ -432,10 +432,10 @@ def test_killing_the_writer_loses_nothing_that_was_applied(tmp_path: Path) -> No
             [sys.executable, "-c", WRITER, str(tmp_path / "i")], stdout=subprocess.PIPE
         ) as writer:
             assert writer.stdout is not None
-            writer.stdout.readline()
+            first = writer.stdout.readline()
             time.sleep(rng.uniform(0.05, 0.5))
             writer.send_signal(signal.SIGKILL)
-            acknowledged = int(writer.stdout.read().split()[-1])
+            acknowledged = int((first + writer.stdout.read()).split()[-1])
 
         index = DenseIndex.open(tmp_path / "i", 64, writable=False)
 

@@ -339,10 +339,10 @@ def test_killing_the_writer_leaves_whole_changes(tmp_path: Path) -> None:
             [sys.executable, "-c", WRITER, str(tmp_path / "i")], stdout=subprocess.PIPE
         ) as writer:
             assert writer.stdout is not None
-            writer.stdout.readline()
+            first = writer.stdout.readline()
             time.sleep(rng.uniform(0.05, 0.5))
             writer.send_signal(signal.SIGKILL)
-            flushed = int((writer.stdout.read().split() or [b"0"])[-1])
+            flushed = int((first + writer.stdout.read()).split()[-1])
 
         index = opened(tmp_path / "i")
 

@@ -14,7 +14,7 @@ from kept.stores.locks import ReadWriteLock, file_lock
 def test_readers_share_the_lock() -> None:
     """Two readers hold it at the same time."""
     lock = ReadWriteLock()
-    both = threading.Barrier(2, timeout=5)
+    both = threading.Barrier(2, timeout=60)
 
     def read() -> None:
         with lock.reading():
@@ -106,7 +106,7 @@ def test_a_file_is_held_by_one_process_and_let_go_by_its_death(tmp_path: Path) -
     thread.start()
     assert not taken.wait(0.1)
     holder.kill()
-    assert taken.wait(10)
+    assert taken.wait(60)
     thread.join()
     holder.wait()
     holder.stdout.close()

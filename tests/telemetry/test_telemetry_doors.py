@@ -61,7 +61,7 @@ def test_a_request_over_http_belongs_to_the_trace_of_its_caller(
             streamed = client.post("/v1/ask", json={**body, "stream": True})
             lost = client.get("/v1/documents/nothing")
         served.process.terminate()
-        served.process.wait(30)
+        served.process.wait(60)
 
     request = collected.span("POST /v1/search")
     search = [span for span in collected.spans if span.parent == request.id]

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-STARTS_WITHIN_SECONDS = 30.0
+from free_ports import free_port
+
+STARTS_WITHIN_SECONDS = 120.0
 
 
 @dataclass
@@ -61,13 +63,6 @@ class LiteServer:
         with socket.socket() as probe:
             probe.settimeout(0.5)
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def started(folder: Path) -> Iterator[LiteServer]:

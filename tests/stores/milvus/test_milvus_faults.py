@@ -9,10 +9,11 @@ from pathlib import Path
 
 import grpc
 import pytest
-from lite_server import LiteServer, free_port, started
+from lite_server import LiteServer, started
 from pymilvus.grpc_gen import common_pb2, milvus_pb2
 
 import small_disk
+from free_ports import free_port
 from kept.errors import SettingsError, StoreBusyError, StoreError, StoreFullError
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
@@ -130,7 +131,7 @@ def test_a_connection_lost_midway_loses_and_doubles_nothing(
     own_milvus: LiteServer, tmp_path: Path
 ) -> None:
     """Ingestion stops with an error, goes on when told again, and finds all."""
-    url = own_milvus.url(tmp_path / "base", patience_seconds=0, timeout_seconds=5)
+    url = own_milvus.url(tmp_path / "base", patience_seconds=0, timeout_seconds=20)
     with opened(url) as base:
         base.add(PAGES[0])
         base.search("When does the Leeds office open?")
@@ -155,7 +156,7 @@ def test_a_server_that_comes_back_in_time_is_not_noticed(
     own_milvus: LiteServer, tmp_path: Path
 ) -> None:
     """A restart within the patience only makes the search slower."""
-    url = own_milvus.url(tmp_path / "base", patience_seconds=20)
+    url = own_milvus.url(tmp_path / "base", patience_seconds=120)
     with opened(url) as base:
         base.add(PAGES[1])
         before = base.search("Invoice INV-49302").selection

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,7 +33,6 @@ from taking import HASH, found_by, take
 
 Open = Callable[..., PostgresStore]
 MakeDatabase = Callable[[], str]
-HASTY = Options(patience_seconds=2.0, wait_seconds=2.0, connect_timeout_seconds=2)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_server_that_is_not_there_is_named(open_store: Open) -> None:
     with pytest.raises(
         StoreError, match=r"127\.0\.0\.1:1/base cannot be reached"
     ) as met:
-        open_store("postgresql://me:s3cr3t@127.0.0.1:1/base", options=HASTY)
+        open_store("postgresql://me:s3cr3t@127.0.0.1:1/base")
 
     assert "s3cr3t" not in str(met.value)
 
@@ -63,11 +63,11 @@ def test_a_wrong_password_is_told_and_not_shown(
         pytest.skip("the server that was given trusts everybody")
 
     with pytest.raises(StoreError, match="user or the password is wrong") as met:
-        open_store(wrong, options=HASTY)
+        open_store(wrong)
 
     assert "s3cr3t" not in str(met.value)
     with pytest.raises(StoreReadOnlyError, match="lacks a privilege") as met:
-        open_store(right, options=HASTY)
+        open_store(right)
     assert PASSWORD not in str(met.value)
 
 
@@ -83,7 +83,7 @@ def test_an_address_that_cannot_be_read_is_not_shown(open_store: Open) -> None:
 def test_a_database_that_is_not_there_is_named(open_store: Open, dsn: str) -> None:
     """It has to be created first."""
     with pytest.raises(StoreError, match="no such database or role; create"):
-        open_store(dsn.rpartition("/")[0] + "/nowhere", options=HASTY)
+        open_store(dsn.rpartition("/")[0] + "/nowhere")
 
 
 def test_a_server_without_pgvector_says_how_to_get_it(
@@ -277,13 +277,15 @@ def test_connections_that_the_server_found_idle_are_passed_over(
     with postgres.admin(dsn) as admin:
         admin.execute(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET"
-            " idle_session_timeout = 20', current_database()); END $$"
+            " idle_session_timeout = 1000', current_database()); END $$"
         )
     store = open_store(dsn)
     take(store, "acme", PAGES[:3])
 
     with postgres.admin() as admin:
         _wait_until_alone(admin, dsn)
+        name = dsn.rpartition("/")[2]
+        admin.execute(f"ALTER DATABASE {name} RESET idle_session_timeout")
 
     assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
 
@@ -299,7 +301,7 @@ def test_a_commit_whose_answer_was_lost_counts_once(
     user = urlsplit(dsn).username
     with cutting_proxy.before(f"{parts['host']}/.s.PGSQL.5432") as proxy:
         through = f"postgresql://{user}@127.0.0.1:{proxy.port}/{name}?sslmode=disable"
-        store = open_store(through, options=HASTY)
+        store = open_store(through)
         take(store, "acme", PAGES[:1])
         tries = []
 
@@ -361,15 +363,16 @@ def test_a_text_is_stored_once_by_a_constraint(open_store: Open, dsn: str) -> No
 
 def test_a_pool_that_is_used_up_says_so(open_store: Open, dsn: str) -> None:
     """Rather than wait for ever, or call the server unreachable."""
-    few = Options(connections=1, wait_seconds=0.3)
-    store = open_store(dsn, options=few)
+    few = Options(connections=1)
+    database = open_store(dsn, options=few).database
 
-    with (
-        store.database.reading(),
-        pytest.raises(StoreBusyError, match="raise KEPT_STORE_CONNECTIONS"),
-        store.database.reading(),
-    ):
-        pass
+    with database.reading():
+        database.options = replace(few, wait_seconds=0.3)
+        with (
+            pytest.raises(StoreBusyError, match="raise KEPT_STORE_CONNECTIONS"),
+            database.reading(),
+        ):
+            pass
 
 
 def test_an_error_that_is_swallowed_is_no_commit(open_store: Open, dsn: str) -> None:
@@ -403,7 +406,7 @@ def _lets_in(dsn: str) -> bool:
 def _wait_until_alone(admin: "psycopg.Connection[Any]", dsn: str) -> None:
     """Wait until nobody is connected to a database any more."""
     sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while admin.execute(sql, (dsn.rpartition("/")[2],)).fetchone() != (0,):
         assert time.monotonic() < until, "a connection is still there"
         time.sleep(0.02)
@@ -412,4 +415,4 @@ def _wait_until_alone(admin: "psycopg.Connection[Any]", dsn: str) -> None:
 def _end(postgres: Server, dsn: str, pid: int) -> None:
     """End a server process, as an administrator or a failover does."""
     with postgres.admin(dsn) as admin:
-        admin.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+        admin.execute("SELECT pg_terminate_backend(%s, 60000)", (pid,))
