@@ -33,7 +33,7 @@ class Served:
     def stop(self, sign: signal.Signals) -> None:
         """Send a signal and wait for the end."""
         self.process.send_signal(sign)
-        self.process.wait(60)
+        self.process.wait(120)
 
 
 @contextmanager

@@ -259,7 +259,7 @@ def test_a_slow_embedder_is_not_waited_for() -> None:
     evidence = Evidence({"Sleep": "up at four"})
 
     with pytest.raises(EmbedderError, match="QUERY_EMBED_TIMEOUT_SECONDS"):
-        evidence.embedded(Embedding(seconds=1.0), timeout_seconds=0.05)
+        evidence.embedded(Embedding(seconds=10.0), timeout_seconds=0.05)
 
 
 def test_a_vector_too_few_is_an_error() -> None:

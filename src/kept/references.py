@@ -208,7 +208,7 @@ def _within(seconds: float, embedder: Embedder, texts: Sequence[str]) -> Vectors
         return done.result(seconds)
     except TimeoutError as error:
         if done.done():
-            raise
+            return done.result()
         msg = (
             f"{embedder.id} did not embed {len(texts)} texts within {seconds:g} s; "
             "raise EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS or check the service"

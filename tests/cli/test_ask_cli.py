@@ -111,7 +111,7 @@ def test_a_reader_who_has_had_enough_ends_it(store: Path) -> None:
     assert process.stdout is not None
     process.stdout.close()
 
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=120)
 
     assert process.returncode in {0, 141}
     assert b"Traceback" not in (err or b"")

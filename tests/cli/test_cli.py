@@ -262,7 +262,7 @@ def test_no_color_is_kept_to_on_a_terminal(store: str) -> None:
         stdout=follower,
     )
     os.close(follower)
-    assert process.wait(60) == 0
+    assert process.wait(120) == 0
     out = os.read(leader, 100_000)
     os.close(leader)
     assert process.stderr is not None
@@ -282,7 +282,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
     assert process.stderr is not None
     first = json.loads(process.stdout.readline())
     process.stdout.close()
-    code, err = process.wait(60), process.stderr.read()
+    code, err = process.wait(120), process.stderr.read()
     process.stderr.close()
 
     assert (code, err) == (141, b"")
@@ -301,7 +301,7 @@ def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     assert process.stdout is not None
     lines = [process.stdout.readline()]
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert err == b"kept: interrupted; what was acknowledged is stored\n"

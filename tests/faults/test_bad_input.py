@@ -120,7 +120,7 @@ def test_a_hundred_megabytes_in_one_line_are_taken_in_bounded_time(
 
     ran = ingested(tmp_path, "a.txt", line)
 
-    assert time.monotonic() - started < 60
+    assert time.monotonic() - started < 120
     assert ran.code == 0, ran
     [receipt] = [x for x in ran.lines if x["source_uri"].endswith("a.txt")]
     assert receipt["status"] == "created"

@@ -336,7 +336,7 @@ def test_a_locked_store_is_waited_for(filled: Path) -> None:
     time.sleep(1.0)
     holder.execute("ROLLBACK")
     holder.close()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
 
     assert process.returncode == 0, err
     assert b'"created"' in out

@@ -26,7 +26,7 @@ def write(folder: Path, writer: int, count: int = FILES) -> Path:
 def ended(processes: list[BaseProcess]) -> list[int | None]:
     """Wait for all and return how they ended."""
     for process in processes:
-        process.join(timeout=120)
+        process.join(timeout=300)
     return [process.exitcode for process in processes]
 
 

@@ -90,7 +90,7 @@ def test_only_the_protocol_is_on_standard_output(store: Path) -> None:
     told: list[dict[str, Any]] = []
     while not any(one.get("id") == 3 for one in told):
         told.append(json.loads(process.stdout.readline()))
-    rest, log = process.communicate(timeout=60)
+    rest, log = process.communicate(timeout=120)
 
     answers = {one["id"]: one for one in told if "id" in one}
     assert all(one["jsonrpc"] == "2.0" for one in told)
@@ -112,8 +112,7 @@ def test_an_interrupt_ends_it_without_a_traceback(store: Path) -> None:
     process.stdout.readline()
 
     process.send_signal(signal.SIGINT)
-    process.wait(60)
-    _, log = process.communicate()
+    _, log = process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert b"Traceback" not in log

@@ -115,7 +115,7 @@ def test_the_query_embedding_has_a_time_out(
 ) -> None:
     """EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS is the value that the message names."""
     references.base.override({"EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS": 1})
-    embedder.pause_seconds = 1.5
+    embedder.pause_seconds = 10
 
     with pytest.raises(EmbedderError, match="EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS"):
         references.choose(EVIDENCE, PARTICIPANT)
