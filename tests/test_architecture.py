@@ -23,6 +23,7 @@ LAYERS = (
     | {"counterfactual", "candidates"},
     {"settings", "asking", "watching", "telemetry"},
     {"wiring"},
+    {"cluster"},
     {"selecting", "spread"},
     {"knowledge_base", "migrating", "explain", "replay", "differences", "telling"},
     {"notebook"},

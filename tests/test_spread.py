@@ -6,18 +6,21 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kept import cluster, spread
+from kept.cluster import LOCAL
 from kept.cutting import Cutting, drafted
-from kept.errors import EmbedderMismatchError
+from kept.errors import BackendError, EmbedderMismatchError
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Receipt, Source
 from kept.render import receipt_json
 from kept.settings import Settings
 from kept.sources import Handing, Met, Survey
-from kept.spread import LOCAL, Workers, read_ahead
+from kept.spread import Workers, looked_into, read_ahead
 from kept.text.draft import Draft
 from whole_truth import rows_of
 
@@ -27,11 +30,19 @@ DOCS = Path(__file__).parents[1] / "docs" / "concepts"
 
 
 @pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """Start two worker processes on this machine, once for all tests here."""
     settings = settings_of(tmp_path_factory.mktemp("unused"))
     with Workers(LOCAL, settings) as started:
         yield started
+
+
+@pytest.fixture
+def workers(shared: Workers) -> Workers:
+    """Return the workers that are shared, started anew if a test has ended them."""
+    if not ray.is_initialized():
+        shared.__enter__()
+    return shared
 
 
 def settings_of(folder: Path) -> Settings:
@@ -215,3 +226,58 @@ def test_a_text_that_was_cut_elsewhere_is_not_cut_again(base: KnowledgeBase) -> 
     [receipt] = base.ingest([Handed(source=source, read=lambda: draft, cut=cut)])
 
     assert receipt.chunks == len(cut.chunks) > 1
+
+
+def test_a_file_that_kills_its_workers_is_named_and_the_rest_goes_on(
+    tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cluster is there, so it is the file that is at fault."""
+
+    def deadly(path: Path, *more: Any) -> Any:  # noqa: ANN401 -- as the real one
+        if path.name == "deadly.txt":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return looked_into(path, *more)
+
+    monkeypatch.setattr(spread, "looked_into", deadly)
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for name in ("a.txt", "deadly.txt", "z.txt"):
+        (pages / name).write_text(f"{name} holds a few words of its own.")
+
+    with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
+        receipts = taken(base, pages, workers)
+
+    assert [r.status for r in receipts] == ["created", "failed", "created"]
+    assert "the workers that read it failed" in str(receipts[1].error)
+
+
+def test_a_cluster_that_dies_stops_the_work_with_one_error(
+    tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is to blame for it; what has a receipt is stored, and work goes on."""
+    monkeypatch.setattr(cluster, "WATCH_SECONDS", 0.2)
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for number in range(40):
+        (pages / f"page-{number:02}.txt").write_text(f"Page {number} of a book. " * 20)
+    receipts: list[Receipt] = []
+
+    def taken_until_the_end(base: KnowledgeBase) -> None:
+        known = base.store.intake(base.tenant).source
+        handed = workers.read(Handing(), [str(pages)], known, base.tenant)
+        for receipt in base.ingest(handed, by=workers):
+            receipts.append(receipt)
+            node = ray._private.worker._global_node  # noqa: SLF001 -- its processes
+            node.kill_all_processes(check_alive=False)
+
+    with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
+        with pytest.raises(BackendError, match="on this machine does not answer any"):
+            taken_until_the_end(base)
+        ray.shutdown()
+        rest = [receipt.status for receipt in taken(base, pages, None)]
+
+    assert {receipt.status for receipt in receipts} == {"created"}
+    assert (rest.count("unchanged"), rest.count("created")) == (
+        len(receipts),
+        40 - len(receipts),
+    )

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from kept.cluster import LOCAL
 from kept.errors import SettingsError
 from kept.settings import Settings
-from kept.spread import LOCAL, Workers
+from kept.spread import Workers
 
 pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
 

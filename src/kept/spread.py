@@ -5,21 +5,17 @@ done again, and what comes back is the same bytes as without a cluster. Writes s
 here, in order, and are as idempotent as they always are.
 """
 
-import os
-import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib import import_module
 from pathlib import Path
-from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from kept import extras
+from kept.cluster import Cluster
 from kept.cutting import Cutting, drafted
 from kept.embedders import require_text
 from kept.embedders.minilm import MiniLmEmbedder
@@ -28,7 +24,6 @@ from kept.errors import (
     EmbedderMismatchError,
     InputError,
     KeptError,
-    SettingsError,
     UnreadableSourceError,
 )
 from kept.ingest import Handed
@@ -40,13 +35,9 @@ from kept.text.draft import Draft
 from kept.text.reading import ReadOptions, printable, read_path
 from kept.wiring import cutting_of, embedder_of
 
-LOCAL = "local"
-ATTEMPTS = 3
 TEXTS_AT_ONCE = 8
 CHUNKS_PER_WORKER = 64
 FILES_PER_WORKER = 2
-OBJECT_STORE_BYTES = 200_000_000
-KNOCK_SECONDS = 5.0
 NO_STORE = {"store": "", "store_replica": None, "store_token": None}
 
 T = TypeVar("T")
@@ -73,43 +64,10 @@ class Workers:
         self.address = address
         # Workers only read and embed: how to reach the store is not theirs to know.
         self.settings = settings.model_copy(update=NO_STORE)
-        self._ray: Any = None
-        self._count = 1
 
     def __enter__(self) -> Self:
-        extras.RAY.demand()
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        ray: Any = import_module("ray")
-        try:
-            _knock(self.address)
-            self._begin(ray)
-        except Exception as error:
-            ray.shutdown()
-            raise SettingsError(_not_begun(self.address, error)) from error
-        self._ray = ray
-        self._count = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._cluster = Cluster(self.address)
         return self
-
-    def _begin(self, ray: Any) -> None:  # noqa: ANN401 -- a module
-        """Join the cluster, or start one; on a busy machine that may take two tries.
-
-        Ray waits half a minute for its own processes and then raises a bare
-        exception; by then they have been read from the disk, which is what took time.
-        """
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-        if self.address != LOCAL:
-            ray.init(address=self.address, **quiet)
-            return
-        here = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES}
-        for last in (False, True):
-            try:
-                ray.init(**here, **quiet)
-            except Exception as error:
-                _end_half_started(error)
-                if last:
-                    raise
-            else:
-                return
 
     def __exit__(
         self,
@@ -117,12 +75,12 @@ class Workers:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._ray.shutdown()
+        self._cluster.leave()
 
     @property
     def window_chunks(self) -> int:
         """How many chunks are embedded at once, so that every worker has some."""
-        return CHUNKS_PER_WORKER * self._count
+        return CHUNKS_PER_WORKER * self._cluster.cores
 
     def embedder(self, local: Embedder) -> Embedder:
         """Return *local* with its work done by the workers."""
@@ -140,27 +98,27 @@ class Workers:
         As many files are read ahead as there are workers to read them, and a few
         more; the rest of a folder is not looked at yet.
         """
-        task = self._remote(looked_into)
+        task = self._cluster.remote(looked_into)
         cutting = cutting_of(self.settings)
 
         def promised(path: Path) -> Handed:
             uri = printable(path)
             before = known(uri)
             digest = before.raw_sha256 if before and before.live else None
-            made = task.remote(path, handing.options, digest, tenant, cutting)
+            made = task(path, handing.options, digest, tenant, cutting)
             source = Source(uri=uri, raw_sha256="")
             read = partial(_read, path, handing.options)
             return _Promised(source=source, read=read, path=path, task=made)
 
-        ahead = FILES_PER_WORKER * self._count
+        ahead = FILES_PER_WORKER * self._cluster.cores
         for item in read_ahead(handing(names, promised), ahead):
             yield self._kept(item) if isinstance(item, _Promised) else item
 
     def embedded(self, texts: Sequence[str], embedder_id: str) -> Vectors:
         """Return one vector per text, made by the workers."""
-        task = self._remote(embedded)
+        task = self._cluster.remote(embedded)
         parts = [
-            task.remote(self.settings, list(texts[start : start + TEXTS_AT_ONCE]))
+            task(self.settings, list(texts[start : start + TEXTS_AT_ONCE]))
             for start in range(0, len(texts), TEXTS_AT_ONCE)
         ]
         rows = []
@@ -170,25 +128,25 @@ class Workers:
             rows.append(vectors)
         return np.vstack(rows)
 
-    def _remote(self, work: Callable[..., Any]) -> Any:  # noqa: ANN401 -- Ray's
-        return self._ray.remote(max_retries=ATTEMPTS)(work)
-
     def _results(self, references: Sequence[Any]) -> Iterator[Any]:
         for reference in references:
             try:
-                yield self._ray.get(reference)
-            except self._ray.exceptions.RayTaskError as error:
+                yield self._cluster.awaited(reference)
+            except self._cluster.failures.RayTaskError as error:
                 if isinstance(error.cause, KeptError):
                     raise error.cause from error
                 raise _failed(error) from error
-            except self._ray.exceptions.RayError as error:
+            except self._cluster.failures.RayError as error:
+                self._cluster.check_there(error)
                 raise _failed(error) from error
 
     def _kept(self, promised: "_Promised") -> Handed:
         """Return what a worker made of a file; a file that kills workers is named."""
         try:
-            looked: Looked = self._ray.get(promised.task)
-        except self._ray.exceptions.RayError as error:
+            looked: Looked = self._cluster.awaited(promised.task)
+        except self._cluster.failures.RayError as error:
+            if not isinstance(error, self._cluster.failures.RayTaskError):
+                self._cluster.check_there(error)
             problem = f"the workers that read it failed ({type(error).__name__})"
             advice = "take it in without --ray to see why"
             fault = UnreadableSourceError(promised.source.uri, problem, advice)
@@ -307,38 +265,6 @@ def _embedder(frozen: _Frozen) -> Embedder:
     if isinstance(embedder, MiniLmEmbedder):
         return replace(embedder, threads=1)
     return embedder
-
-
-def _knock(address: str) -> None:
-    """See whether anybody listens; Ray itself would try for minutes."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host, int(port)), KNOCK_SECONDS).close()
-
-
-def _not_begun(address: str, error: Exception) -> str:
-    reason = str(error).strip().partition("\n")[0]
-    if address == LOCAL:
-        return (
-            f"Ray did not start on this machine ({reason}); try again when it is "
-            "less busy, or leave --ray out: the result is the same"
-        )
-    return (
-        f"there is no Ray cluster at {address!r} ({reason}); give HOST:PORT or "
-        "ray://HOST:PORT of one that runs, or 'local'"
-    )
-
-
-def _end_half_started(error: BaseException) -> None:
-    """End the processes of a start that failed.
-
-    Ray forgets the node it was starting, and its processes run on; the node is still
-    there in the frames of *error*.
-    """
-    for frame, _ in walk_tb(error.__traceback__):
-        node: Any = frame.f_locals.get("self")
-        if hasattr(node, "kill_all_processes"):
-            node.kill_all_processes(check_alive=False, wait=True)
 
 
 def _failed(error: Exception) -> EmbedderError:

@@ -11,7 +11,7 @@ import typer
 from kept.cli import options
 from kept.cli.output import complain, counted, print_json, say
 from kept.cli.progress import byte_bar
-from kept.errors import InputError
+from kept.errors import InputError, KeptError
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Receipt
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kept.spread import Workers
 
 SOME_FAILED = 7
+SHOWN_MISSES = 3
 
 
 def ingest(
@@ -138,14 +139,19 @@ def take_in(
     sizes: deque[int] = deque()
     done = 0
     with byte_bar("ingesting", paths) as tell:
-        for receipt in _receipts(base, handing, paths, sizes, workers):
-            counts[receipt.status] = counts.get(receipt.status, 0) + 1
-            done += sizes.popleft() if sizes else 0
-            tell(done)
-            if as_json:
-                print_json(receipt_json(receipt))
-            elif receipt.status != "unchanged":
-                say(line(receipt))
+        try:
+            for receipt in _receipts(base, handing, paths, sizes, workers):
+                counts[receipt.status] = counts.get(receipt.status, 0) + 1
+                done += sizes.popleft() if sizes else 0
+                tell(done)
+                if as_json:
+                    print_json(receipt_json(receipt))
+                elif receipt.status != "unchanged":
+                    say(line(receipt))
+        except KeptError:
+            if counts:
+                complain(f"stopped after {summary(counts)}")
+            raise
     return counts
 
 
@@ -200,7 +206,10 @@ def line(receipt: Receipt) -> str:
     if receipt.chars_left_out:
         parts.append(f"{receipt.chars_left_out} characters left out by the cap")
     misses = receipt.evidence.get("near_misses", ())
-    parts += [f"only begins like {miss['document_id']}" for miss in misses]
+    named = misses[:SHOWN_MISSES]
+    parts += [f"only begins like {miss['document_id']}" for miss in named]
+    if more := len(misses) - len(named):
+        parts.append(f"and like {more} more")
     return ", ".join(parts)
 
 
