@@ -241,8 +241,9 @@ def test_a_file_that_kills_its_workers_is_named_and_the_rest_goes_on(
     monkeypatch.setattr(spread, "looked_into", deadly)
     pages = tmp_path / "pages"
     pages.mkdir()
-    for name in ("a.txt", "deadly.txt", "z.txt"):
-        (pages / name).write_text(f"{name} holds a few words of its own.")
+    (pages / "a.txt").write_text("The canteen serves soup at noon.")
+    (pages / "deadly.txt").write_text("Nobody reads this and lives.")
+    (pages / "z.txt").write_text("Pumps are repaired in hall five.")
 
     with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
         receipts = taken(base, pages, workers)
