@@ -19,6 +19,7 @@ from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
 from kept.stores.milvus import faults
 from kept.stores.milvus.address import address_of
+from kept.stores.milvus.server import Server
 from kept.stores.milvus.store import store_at
 from kept.testing_store import PAGES
 from taking import long_text
@@ -169,6 +170,24 @@ def test_a_server_that_comes_back_in_time_is_not_noticed(
         back.join()
         assert after == before
         assert len(after.candidates) == 1
+
+
+def test_a_connection_that_another_leg_closed_is_made_anew(
+    milvus: LiteServer, tmp_path: Path
+) -> None:
+    """Both legs of a search share one, and the first that finds it lost closes it."""
+    server = Server(address_of(milvus.url(tmp_path / "base")))
+    server.collections("")
+    closed = server._client  # noqa: SLF001 -- what the legs share
+    closed.close()
+
+    assert server.collections("nobody's") == []
+
+    made = server._client  # noqa: SLF001 -- what the legs share
+    server._leave(closed)  # noqa: SLF001 -- the other leg, late
+    assert made is not closed
+    assert server._client is made  # noqa: SLF001 -- what the legs share
+    server.close()
 
 
 def test_a_disk_that_is_full_is_told_and_nothing_is_lost(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ _AWAY = re.compile(
 _LOST = re.compile(
     r"(Fail connecting|server unavailable|UNAVAILABLE|Connection refused|"
     r"Connection reset|Socket closed|DEADLINE_EXCEEDED|Deadline Exceeded|"
-    r"Retry timeout|should create connect|closed channel)",
+    r"Retry timeout|should create connect|closed channel|channel closed)",
     re.IGNORECASE,
 )
 _REFUSED = re.compile(

@@ -7,6 +7,7 @@ seconds.
 """
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -69,12 +70,11 @@ class Server:
         self.address = address
         self.where = f"{address.host}:{address.port}"
         self._client: Any = None
+        self._connecting = threading.Lock()
 
     def close(self) -> None:
         """Let go of the connection."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        self._leave(self._client)
 
     def collections(self, prefix: str) -> list[str]:
         """Return the collections whose name starts with *prefix*."""
@@ -270,11 +270,12 @@ class Server:
         pause = _FIRST_PAUSE_SECONDS
         named["timeout"] = self.address.timeout_seconds
         while True:
+            client = None
             try:
                 client = self._connected()
                 return self._told(partial(getattr(client, what), *values, **named))
             except ConnectionLostError:
-                self.close()
+                self._leave(client)
                 if not again or time.monotonic() + pause > until:
                     raise
             time.sleep(pause)
@@ -289,26 +290,41 @@ class Server:
         except (MilvusException, grpc.RpcError, grpc.FutureTimeoutError) as error:
             raise translated(error, self.where) from error
 
-    def _connected(self) -> Any:  # noqa: ANN401 -- the client has no types
-        if self._client is None:
-            extras.MILVUS.demand()
-            from pymilvus import MilvusClient  # noqa: PLC0415 -- slow, and optional
+    def _leave(self, client: Any) -> None:  # noqa: ANN401 -- the client has no types
+        """Let go of a connection that is lost, and not of one that came after it.
 
-            # It logs every error with a traceback before it raises it.
-            logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
-            made = self._told(
-                partial(
-                    MilvusClient,
-                    uri=self.address.uri,
-                    token=self.address.token,
-                    db_name=self.address.database,
-                    timeout=self.address.timeout_seconds,
-                    dedicated=True,
-                )
+        The legs of a search share one, and both of them notice.
+        """
+        with self._connecting:
+            if client is None or client is not self._client:
+                return
+            self._client = None
+        client.close()
+
+    def _connected(self) -> Any:  # noqa: ANN401 -- the client has no types
+        with self._connecting:
+            if self._client is None:
+                self._client = self._new()
+            return self._client
+
+    def _new(self) -> Any:  # noqa: ANN401 -- the client has no types
+        extras.MILVUS.demand()
+        from pymilvus import MilvusClient  # noqa: PLC0415 -- slow, and optional
+
+        # It logs every error with a traceback before it raises it.
+        logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
+        made = self._told(
+            partial(
+                MilvusClient,
+                uri=self.address.uri,
+                token=self.address.token,
+                db_name=self.address.database,
+                timeout=self.address.timeout_seconds,
+                dedicated=True,
             )
-            check_version(self._told(made.get_server_version), self.where)
-            self._client = made
-        return self._client
+        )
+        check_version(self._told(made.get_server_version), self.where)
+        return made
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
