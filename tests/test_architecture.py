@@ -7,7 +7,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "kept"
 LAYERS = (
-    {"errors", "closing", "logs"},
+    {"errors", "closing", "logs", "products"},
     {"model", "extras"},
     {"decisions", "signals", "filters", "receipts", "comparisons", "admitting"},
     {"pipeline", "duplicates", "counters"},
@@ -16,7 +16,7 @@ LAYERS = (
     {"embedders", "models", "prompts", "stages", "questionnaires", "questionnaire"},
     {"llm", "presets", "evaluation", "support", "citations", "extractive"},
     {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"}
-    | {"storing"},
+    | {"storing", "ahead"},
     {"retrieve", "transcripts", "testing_contracts", "testing_store"},
     {"query_log", "recorded", "labelling", "rehearsal"},
     {"stores", "render", "funnel", "reembed", "sources"}

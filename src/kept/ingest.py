@@ -1,11 +1,12 @@
 """The ingest path: read, digest, chunk, first vector, duplicate?, vectors, store."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from kept.ahead import Ahead, Work
 from kept.cutting import Cutting, drafted, passage
 from kept.duplicates import (
     EDIT_BAND,
@@ -18,6 +19,7 @@ from kept.duplicates import (
 from kept.embedders import checked
 from kept.errors import InputError, KeptError
 from kept.ports import Crew, Embedder, Intake, Vectors
+from kept.products import products
 from kept.receipts import NewDocument, Receipt, Source
 from kept.storing import Decided, Prepared, Storing, created, unchanged
 from kept.text.draft import Draft
@@ -54,25 +56,40 @@ class Ingest:
     window_chunks: int = WINDOW_CHUNKS
 
     def __call__(self, handed: Iterable[Handed]) -> Iterator[Receipt]:
-        """Yield one receipt per text, in order; what was yielded is durable."""
+        """Yield one receipt per text, in order; what was yielded is durable.
+
+        Up to `AT_ONCE` windows of texts more are asked for meanwhile. What comes out
+        is the same as if each window was stored before the next text is read.
+        """
+        with Ahead[Receipt](self._embedded) as ahead:
+            try:
+                yield from self._received(handed, ahead)
+            except Exception:
+                yield from ahead.rest()
+                raise
+
+    def _received(
+        self, handed: Iterable[Handed], ahead: Ahead[Receipt]
+    ) -> Iterator[Receipt]:
         window: list[Prepared | Receipt] = []
         chunks, most = 0, FIRST_WINDOW_CHUNKS
         for item in handed:
+            if item.source.uri in ahead:
+                yield from ahead.rest()
             prepared = self._prepared(item)
             if isinstance(prepared, Receipt) and not window:
+                yield from ahead.rest()
                 yield from self._storing((prepared,))
                 continue
             window.append(prepared)
-            chunks += (
-                prepared.chunks
-                if isinstance(prepared, Receipt)
-                else len(prepared.new.chunks)
-            )
+            chunks += _chunks(prepared)
             if chunks >= most:
-                yield from self._taken(window)
+                self._begin(window, ahead)
                 window, chunks = [], 0
                 most = min(2 * most, self.window_chunks)
-        yield from self._taken(window)
+            yield from ahead.done()
+        self._begin(window, ahead)
+        yield from ahead.rest()
 
     def helped(self, crew: Crew | None) -> "Ingest":
         """Return the same path with the embedding done by a *crew*, if there is one."""
@@ -116,27 +133,47 @@ class Ingest:
             return unchanged(item.source, new.id, None)
         return Prepared(source=item.source, draft=draft, new=new, before=before)
 
-    def _taken(self, window: list[Prepared | Receipt]) -> Iterator[Receipt]:
-        """Decide on every text of a window, embed what is new, store in order."""
+    def _begin(
+        self, window: Sequence[Prepared | Receipt], ahead: Ahead[Receipt]
+    ) -> None:
+        """Put a window in line, under the names of its sources and documents."""
         texts = [item for item in window if isinstance(item, Prepared)]
+        names = {name for item in texts for name in (item.source.uri, item.new.id)}
+        chars = sum(len(item.new.text) for item in texts)
+        ahead.begin(self._taken(window, texts, ahead), names, chars)
+
+    def _taken(
+        self,
+        window: Sequence[Prepared | Receipt],
+        texts: Sequence[Prepared],
+        ahead: Container[str],
+    ) -> Work[Receipt]:
+        """Decide on every text of a window, embed what is new, store in order.
+
+        What the store holds counts once everything *ahead* of the window is stored.
+        Until then its first chunks are embedded, which is all that takes long.
+        """
+        likely = [t for t in self._without_exact_copies(texts) if t.new.id not in ahead]
+        openings = _by_id(likely, (yield _openings(likely)))
         fresh = self._without_exact_copies(texts)
-        first = self._embedded([passage(item.new, 0) for item in fresh])
+        late = [item for item in fresh if item.new.id not in openings]
+        if late:
+            openings |= _by_id(late, (yield _openings(late)))
+        first = self._stacked([openings[item.new.id] for item in fresh])
         verdicts = self._verdicts(fresh, first)
         created = [i for i, item in enumerate(fresh) if not verdicts[item.new.id].match]
-        rest = self._embedded(
-            [
-                passage(fresh[i].new, place)
-                for i in created
-                for place in range(1, len(fresh[i].new.chunks))
-            ]
-        )
+        rest = yield [
+            passage(fresh[i].new, place)
+            for i in created
+            for place in range(1, len(fresh[i].new.chunks))
+        ]
         vectors: dict[str, Vectors] = {}
         start = 0
         for i in created:
             end = start + len(fresh[i].new.chunks) - 1
             vectors[fresh[i].new.id] = np.vstack([first[i : i + 1], rest[start:end]])
             start = end
-        yield from self._storing(
+        return self._storing(
             [
                 item
                 if isinstance(item, Receipt)
@@ -186,7 +223,7 @@ class Ingest:
             for item, vector in zip(items, vectors, strict=True)
         ]
         stored = self.intake.openings(sought, self.rules)
-        near = vectors @ vectors.T >= self.rules.cosine - EDIT_BAND - _ROUGHLY
+        near = products(vectors, vectors) >= self.rules.cosine - EDIT_BAND - _ROUGHLY
         verdicts: dict[str, Verdict] = {}
         pending: list[int] = []
         for place, item in enumerate(items):
@@ -229,10 +266,26 @@ class Ingest:
 
         return near_duplicate(opening, item.new.text, others, self.rules, text_of)
 
+    def _stacked(self, rows: Sequence[Vectors]) -> Vectors:
+        empty = np.empty((0, self.embedder.dimension), dtype=np.float32)
+        return np.stack(rows) if rows else empty
+
     def _embedded(self, passages: Sequence[str]) -> Vectors:
         if not passages:
-            return np.empty((0, self.embedder.dimension), dtype=np.float32)
+            return self._stacked(())
         return checked(self.embedder.embed(passages), passages, self.embedder.id)
+
+
+def _chunks(item: Prepared | Receipt) -> int:
+    return item.chunks if isinstance(item, Receipt) else len(item.new.chunks)
+
+
+def _openings(items: Iterable[Prepared]) -> list[str]:
+    return [passage(item.new, 0) for item in items]
+
+
+def _by_id(items: Iterable[Prepared], vectors: Vectors) -> dict[str, Vectors]:
+    return {item.new.id: vector for item, vector in zip(items, vectors, strict=True)}
 
 
 def _prefixed(one: Sought, other: Sought) -> bool:

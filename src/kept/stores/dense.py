@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
+from kept.products import products
 from kept.stores.codes import Codes
 from kept.stores.contents import Contents
 from kept.stores.index_ports import Pause, at_once, near_by_search
@@ -189,8 +190,9 @@ class DenseIndex:
         matrix = np.array(units, np.float32).reshape(len(units), self.dimension)
         found: list[list[NDArray[np.int64]]] = [[] for _ in units]
         for first in range(0, self._contents.rows, _GATHERED):
-            products = self._contents.mapped()[first : first + _GATHERED] @ matrix.T
-            rows, places = np.nonzero(products >= at_least - _SCAN_MARGIN)
+            some = self._contents.mapped()[first : first + _GATHERED]
+            near = products(some, matrix) >= at_least - _SCAN_MARGIN
+            rows, places = np.nonzero(near)
             for place in np.unique(places):
                 found[place].append(first + rows[places == place])
         return [
