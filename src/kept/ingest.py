@@ -212,7 +212,7 @@ class Ingest:
         self, items: Sequence[Prepared], vectors: Vectors
     ) -> dict[str, Verdict]:
         """Look for near duplicates in the store and among the texts before."""
-        if not self.rules.on:
+        if not self.rules.on or not items:
             return {item.new.id: Verdict() for item in items}
         sought = [
             Sought(
@@ -223,23 +223,32 @@ class Ingest:
             for item, vector in zip(items, vectors, strict=True)
         ]
         stored = self.intake.openings(sought, self.rules)
-        near = products(vectors, vectors) >= self.rules.cosine - EDIT_BAND - _ROUGHLY
+        alike = self._alike(sought)
         verdicts: dict[str, Verdict] = {}
-        pending: list[int] = []
+        pending: set[int] = set()
         for place, item in enumerate(items):
             before = [
                 other
-                for other in reversed(pending)
+                for other in sorted(alike[place] & pending, reverse=True)
                 if sought[other].type == item.new.type
-                and (near[place, other] or _prefixed(sought[place], sought[other]))
             ]
             others = [*(sought[other].opening for other in before), *stored[place]]
             texts = {items[other].new.id: items[other].new.text for other in before}
             verdict = self._compared(item, sought[place].opening, others, texts)
             verdicts[item.new.id] = verdict
             if verdict.match is None:
-                pending.append(place)
+                pending.add(place)
         return verdicts
+
+    def _alike(self, sought: Sequence[Sought]) -> list[set[int]]:
+        """Return for each those that lie near it, or begin as it does to the end."""
+        vectors = np.stack([one.opening.vector for one in sought])
+        near = products(vectors, vectors) >= self.rules.cosine - EDIT_BAND - _ROUGHLY
+        alike = [set(np.flatnonzero(row).tolist()) for row in near]
+        for one, other in _prefixed([one.opening.text for one in sought]):
+            alike[one].add(other)
+            alike[other].add(one)
+        return alike
 
     def _opening(self, item: Prepared, vector: Any) -> Opening:  # noqa: ANN401 -- a row
         mean = None
@@ -288,7 +297,15 @@ def _by_id(items: Iterable[Prepared], vectors: Vectors) -> dict[str, Vectors]:
     return {item.new.id: vector for item, vector in zip(items, vectors, strict=True)}
 
 
-def _prefixed(one: Sought, other: Sought) -> bool:
-    """Tell whether one text begins with all of the other's opening."""
-    ours, theirs = one.opening.text, other.opening.text
-    return ours.startswith(theirs) or theirs.startswith(ours)
+def _prefixed(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Yield each two places where one text begins with all of the other.
+
+    In the order of spelling, what a text begins with stands before it, and between
+    them only what begins likewise.
+    """
+    begun: list[int] = []
+    for place in sorted(range(len(texts)), key=texts.__getitem__):
+        while begun and not texts[place].startswith(texts[begun[-1]]):
+            begun.pop()
+        yield from ((place, other) for other in begun)
+        begun.append(place)

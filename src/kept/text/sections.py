@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 
@@ -116,12 +117,12 @@ def is_underline(line: str) -> bool:
 
 def tags_of(heading: str, section_tags: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return the tags whose words the heading has, in the order of the mapping."""
-    words = f" {' '.join(_WORD.findall(heading.casefold()))} "
-    return tuple(
-        tag
-        for tag, names in section_tags.items()
-        if any(_named(name.casefold(), words) for name in names)
-    )
+    words = _WORD.findall(heading.casefold())
+    table = _words_of(tuple((tag, tuple(names)) for tag, names in section_tags.items()))
+    spaced = f" {' '.join(words)} "
+    tags = {tag for word in words for tag in table.single.get(word, ())}
+    tags.update(tag for name, tag in table.others if name in spaced)
+    return tuple(tag for tag in section_tags if tag in tags)
 
 
 @dataclass(slots=True)
@@ -140,8 +141,29 @@ class Sections:
         return tags
 
 
-def _named(name: str, words: str) -> bool:
-    return f" {name} " in words if name.isascii() or " " in name else name in words
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The tags of words that stand alone, and of what is looked for between spaces.
+
+    In a language without spaces a name may stand anywhere.
+    """
+
+    single: Mapping[str, Sequence[str]]
+    others: Sequence[tuple[str, str]]
+
+
+@lru_cache(maxsize=16)
+def _words_of(section_tags: tuple[tuple[str, tuple[str, ...]], ...]) -> _Words:
+    single: dict[str, list[str]] = {}
+    others: list[tuple[str, str]] = []
+    for tag, names in section_tags:
+        for name in map(str.casefold, names):
+            if _WORD.fullmatch(name) and name.isascii():
+                single.setdefault(name, []).append(tag)
+            else:
+                spaced = name.isascii() or " " in name
+                others.append((f" {name} " if spaced else name, tag))
+    return _Words(single, others)
 
 
 def _numbered(line: str, following: str) -> Heading | None:
