@@ -39,11 +39,18 @@ class OneByOne:
     session: Any
 
     def rows(self, texts: Sequence[str], threads: int) -> Vectors:
-        """Return one vector per text, whatever its neighbours are."""
+        """Return one vector per text, whatever its neighbours are.
+
+        The longest are begun first, so that no thread is left with a long one while
+        the others have nothing to do.
+        """
         if len(texts) == 1 or threads == 1:
             return np.stack([self._row(text) for text in texts])
+        order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+        rows = np.empty((len(texts), models.MINILM_DIMENSION), dtype=np.float32)
         with ThreadPoolExecutor(min(threads, len(texts))) as pool:
-            return np.stack(list(pool.map(self._row, texts)))
+            rows[order] = list(pool.map(self._row, (texts[place] for place in order)))
+        return rows
 
     def _row(self, text: str) -> Vectors:
         [readable] = _readable([text])

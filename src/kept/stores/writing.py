@@ -346,8 +346,8 @@ def note(connection: Connection, tenant: int, receipt: Receipt) -> None:
     connection.execute(
         "INSERT INTO ledger (tenant_no, at, status, document_id, alias_id, source_uri,"
         " rule, similarity, chunks, chars, chars_left_out, evidence, error, number)"
-        " SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-        " COALESCE(MAX(number), 0) + 1 FROM ledger WHERE tenant_no = ?1",
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+        " (SELECT COALESCE(MAX(number), 0) + 1 FROM ledger WHERE tenant_no = ?1))",
         (
             *(tenant, now(), receipt.status, receipt.document_id, receipt.alias_id),
             *(receipt.source_uri, receipt.rule, receipt.similarity, receipt.chunks),
