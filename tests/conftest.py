@@ -10,6 +10,7 @@ import pytest
 import structlog
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
+from hypothesis.internal.conjecture import providers
 
 from kept import logs
 from kept.knowledge_base import KnowledgeBase
@@ -26,6 +27,13 @@ steady = hypothesis_settings(
 hypothesis_settings.register_profile("kept", steady)
 hypothesis_settings.register_profile("explore", steady, derandomize=False)
 hypothesis_settings.load_profile("kept")
+
+
+def pytest_configure() -> None:
+    """Draw no examples from modules: which are loaded depends on the tests before."""
+    if hypothesis_settings().derandomize:
+        providers._get_local_constants = lambda: providers._local_constants  # noqa: SLF001 -- there is no setting
+
 
 # Haystack reports its use to its makers, unless it is told not to before its import.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"

@@ -606,7 +606,10 @@ def test_a_rehearsal_gives_the_bytes_of_the_query_path(filled: KnowledgeBase) ->
 @settings(
     max_examples=10,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(
     k=st.integers(1, 4),

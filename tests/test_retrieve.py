@@ -87,7 +87,13 @@ def test_the_counts_of_the_record_sum(base: KnowledgeBase) -> None:
     assert all(d["reason"] and d["evidence"] for d in drops)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
+)
 @given(order=st.permutations(FACTS))
 def test_insertion_order_changes_nothing(make_base: Make, order: list[str]) -> None:
     """The fingerprint and every byte of the answer are the same."""
@@ -98,7 +104,13 @@ def test_insertion_order_changes_nothing(make_base: Make, order: list[str]) -> N
         assert asked(one, question) == asked(two, question)
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
+)
 @given(gone=st.sets(st.integers(0, len(FACTS) - 1), max_size=8))
 def test_a_delete_leaves_no_ghosts(make_base: Make, gone: set[int]) -> None:
     """After deletes the answers are those of a store that never had the documents."""

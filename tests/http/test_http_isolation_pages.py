@@ -69,7 +69,10 @@ def inner_pages(house: House, tenant: str) -> list[str]:
 @settings(
     max_examples=6,
     phases=[Phase.generate],
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(sequence=steps, numbered=st.integers(0, 10**9))
 def test_no_page_shows_a_word_of_another_tenant(

@@ -1,5 +1,6 @@
 """The judge: a language model that accepts references, one by one, or raises."""
 
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
@@ -123,11 +124,20 @@ class LLMJudge:
     def _together(self, references: Sequence[Reference]) -> list[Opinion]:
         """Ask about several at once; the first fault calls off the rest."""
         pool = ThreadPoolExecutor(self.at_once, thread_name_prefix="kept-judge")
+        called_off = threading.Event()
+
+        def ask(reference: Reference) -> Opinion:
+            if called_off.is_set():
+                return Opinion.UNSURE
+            try:
+                return self.ask(reference)
+            except BaseException:
+                called_off.set()
+                raise
+
         try:
             # A context of its own for each, so that its logs and spans belong here.
-            asked = [
-                pool.submit(copy_context().run, self.ask, one) for one in references
-            ]
+            asked = [pool.submit(copy_context().run, ask, one) for one in references]
             wait(asked, return_when=FIRST_EXCEPTION)
             _raise_first(asked)
             return [future.result() for future in asked]
