@@ -37,7 +37,7 @@ def from_path(source: Path) -> Fetch:
                 _copy(source, file, folder)
             else:
                 _unpack(source, file, folder)
-        progress("copying", len(files), len(files))
+        progress(f"copying {files[-1]}", len(files), len(files))
 
     return fetch
 

@@ -55,8 +55,9 @@ class Handing:
     """Names as a person types them, turned into texts to take in.
 
     *met*, where it is given, collects the sources and *roots* the folders that were
-    walked, so that what is gone can be told from what was not looked at; *on_skip*
-    hears of files that no reader knows, with the reason. Folders are walked as the
+    walked, so that what is gone can be told from what was not looked at; *whole* says
+    of each table whether all its rows could be read; *on_skip* hears of files that no
+    reader knows, with the reason. Folders are walked as the
     texts are asked for: nothing is kept of a folder but its names.
     """
 
@@ -65,6 +66,7 @@ class Handing:
     on_skip: Skip = field(default=lambda path, reason: None)
     met: Met | None = None
     roots: list[str] = field(default_factory=list)
+    whole: dict[str, bool] = field(default_factory=dict)
 
     def __call__(
         self, names: Sequence[str], hand: Hand | None = None
@@ -98,10 +100,27 @@ class Handing:
 
         for file in walk([path], on_skip=skip):
             if FORMATS.get(file.suffix.casefold()) in ROWS:
-                drafts = read_path(file, options=self.options)
-                yield from _drafts(drafts, printable(file))
+                yield from self._rows(file)
             else:
                 yield hand(file)
+
+    def _rows(self, file: Path) -> Iterator[Handed]:
+        name = printable(file)
+        self.whole[name] = True
+        for draft in read_path(file, options=self.options):
+            self.whole[name] &= not isinstance(draft, InputError)
+            yield from _drafts(iter((draft,)), name)
+
+    def gone(self, uri: str) -> bool:
+        """Tell whether a source is no longer there, once all folders were walked.
+
+        A file that was passed over is there all the same, and so are the rows of a
+        table that could not be read to its end.
+        """
+        if (self.met is not None and uri in self.met) or _there(uri):
+            return False
+        table, mark, _ = uri.rpartition("#")
+        return self.whole.get(table, False) if mark and _there(table) else True
 
     def _file(self, path: Path) -> Handed:
         """Hand in a file that is one document; it is read only if it changed."""
@@ -147,6 +166,17 @@ def size_of(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
+
+
+def _there(path: str) -> bool:
+    """Tell whether there is a file, also where we may not look at it."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _is_page(name: str) -> bool:

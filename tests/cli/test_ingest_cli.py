@@ -8,6 +8,11 @@ from commands import Ran, kept
 from kept.cli.options import value_of
 
 HASH = ("--embedder", "hash")
+ROWS = {
+    1: "The canteen serves soup.",
+    2: "The gate closes at six in the evening.",
+    3: "Pumps are repaired in hall five.",
+}
 RECEIPT = {
     *("document_id", "status", "rule", "similarity", "canonical_id", "chunks"),
     *("chars_left_out", "source_uri", "error"),
@@ -119,6 +124,25 @@ def test_a_removed_file_stays_until_it_is_pruned(docs: Path) -> None:
     assert "c.txt" not in statuses(take_in(docs, "--prune"))
 
 
+def test_what_is_there_is_not_pruned_however_it_is_read(docs: Path) -> None:
+    """A file of no known format, and the rows of a table with a broken line, stay."""
+    odd, table = docs / "notes.odd", docs / "rows.jsonl"
+    odd.write_text("Notes of a meeting about the roof.")
+    rows = [f'{{"id": "{number}", "text": "{text}"}}' for number, text in ROWS.items()]
+    table.write_text("\n".join(rows))
+    kept("ingest", odd, "--store", docs.parent / "store", *HASH)
+    take_in(docs)
+
+    table.write_text("\n".join([rows[0], "{broken", rows[2]]))
+    torn = take_in(docs, "--prune")
+    table.write_text("\n".join([rows[0], rows[2]]))
+    mended = take_in(docs, "--prune")
+
+    assert "deleted" not in statuses(torn).values()
+    gone = [line for line in mended.lines if line["status"] == "deleted"]
+    assert [line["source_uri"] for line in gone] == [f"{table}#2"]
+
+
 def test_pruning_one_folder_leaves_others_alone(docs: Path, tmp_path: Path) -> None:
     """A folder whose name begins the same is another folder."""
     beside = tmp_path / "docs-more"
@@ -198,6 +222,9 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
     assert not kept(*asked, "--where", "team=finance").json["selected"]
     assert not kept(*asked, "--where", "team!=sales").json["selected"]
     assert "KEY=VALUE" in take_in(docs, "--meta", "team").complaint(3)
+    for score in ("much", "-1", "2.5", ""):
+        refused = take_in(docs, "--label", f"Sleep={score}")
+        assert "ITEM=SCORE" in refused.complaint(3)
 
 
 def test_numbers_and_flags_are_declared_as_such(docs: Path) -> None:

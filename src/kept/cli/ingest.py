@@ -98,7 +98,7 @@ def ingest(
         "title": title,
         "tags": tuple(tags or ()),
         "role": role,
-        "labels": options.pairs("--label", labels),
+        "labels": options.scores("--label", labels),
         "metadata": options.values("--meta", metadata),
     }
     fields = {name: value for name, value in declared.items() if value}
@@ -177,7 +177,7 @@ def _receipts(
     if handing.met is not None:
         for root in handing.roots:
             for uri in base.store.sources(base.tenant, root):
-                if uri not in handing.met:
+                if handing.gone(uri):
                     yield intake.forget(uri)
 
 

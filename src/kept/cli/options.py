@@ -116,6 +116,17 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
     return found
 
 
+def scores(option: str, given: list[str] | None) -> dict[str, int]:
+    """Return ITEM=SCORE options as a mapping to whole numbers."""
+    found: dict[str, int] = {}
+    for item, score in pairs(option, given).items():
+        if not (score.isascii() and score.isdecimal()):
+            msg = f"{option} is '{item}={score}'; expected ITEM=SCORE, SCORE 0 or more"
+            raise InputError(msg)
+        found[item] = int(score)
+    return found
+
+
 def values(option: str, given: list[str] | None) -> dict[str, str | float]:
     """Return KEY=VALUE options as a mapping of texts, numbers and flags."""
     return {key: value_of(text) for key, text in pairs(option, given).items()}
