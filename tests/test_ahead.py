@@ -88,6 +88,18 @@ class Failing(CountingEmbedder):
         return super().embed(asked)
 
 
+@dataclass
+class Waiting(CountingEmbedder):
+    """An embedder that waits until it may go on."""
+
+    go_on: threading.Event = field(default_factory=threading.Event)
+
+    def embed(self, texts: Iterable[str]) -> Vectors:
+        """Embed, but not too soon."""
+        self.go_on.wait(60)
+        return super().embed(texts)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_what_comes_out_is_as_if_nothing_was_done_ahead(
     make_base: Make, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -115,15 +127,16 @@ def test_texts_are_embedded_while_those_before_them_are_stored(
     base: KnowledgeBase,
 ) -> None:
     """With the first receipt the next windows are begun, and no more than those."""
-    embedder, read = CountingEmbedder(), 0
+    embedder, read = Waiting(), 0
 
     def counted() -> Iterator[Handed]:
         nonlocal read
         for item in pages(80):
             read += 1
+            if read == 2 * WINDOW:
+                embedder.go_on.set()
             yield item
 
-    embedder.pause_seconds = 0.05
     receipts = path_of(base, embedder)(counted())
     next(receipts)
 
