@@ -128,6 +128,19 @@ def test_a_form_that_cannot_be_read_is_not_told_to_be_json(
     assert why in problem(response, 400, "invalid_form")["detail"]
 
 
+def test_a_field_is_refused_in_words_of_ours(house: House) -> None:
+    """Nothing of Python or of the framework is told."""
+    both = {"documents": [{"text": "a", "url": "http://b"}]}
+
+    sent = house.ask("POST", "/v1/documents", json=both)
+    no_file = house.ask("POST", "/v1/documents/files", files={"files": (None, "a")})
+
+    told = problem(sent, 422, "invalid_request")["detail"]
+    assert told == "body.documents.0: give either text or url"
+    told = problem(no_file, 422, "invalid_request")["detail"]
+    assert told == "body.files.0: expected a file with a name"
+
+
 def test_what_is_not_there(house: House) -> None:
     """Routes, methods and things."""
     problem(house.ask("GET", "/nothing"), 404, "no_such_route")

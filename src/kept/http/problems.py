@@ -149,6 +149,7 @@ ERRORS: tuple[tuple[type[errors.KeptError], str], ...] = (
 )
 
 SERVER_ERROR = 500
+NO_FILE = "Expected UploadFile"
 UNREADABLE = "There was an error parsing the body"
 SHOWN_FAULTS = 20
 
@@ -235,12 +236,18 @@ def _of_validation(error: RequestValidationError) -> Problem:
     if any(fault["type"] == "json_invalid" for fault in faults):
         return Problem("invalid_json", "the body is not valid JSON")
     told = [
-        {"at": [str(part) for part in fault["loc"]], "message": fault["msg"]}
+        {"at": [str(part) for part in fault["loc"]], "message": _plain(fault["msg"])}
         for fault in faults[:SHOWN_FAULTS]
     ]
     first = told[0]
     detail = f"{'.'.join(first['at'])}: {first['message']}"
     return Problem("invalid_request", detail, errors=told)
+
+
+def _plain(message: str) -> str:
+    """Return what was wrong with a field, without words of the framework."""
+    told = message.removeprefix("Value error, ")
+    return "expected a file with a name" if told.startswith(NO_FILE) else told
 
 
 _PLAIN = {
