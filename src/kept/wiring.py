@@ -103,7 +103,8 @@ def any_store_of(settings: Settings, *, writable: bool) -> Store:
     """Return the store that the settings name, in whatever state it is."""
     folder = folder_of(settings.store)
     if folder is not None:
-        return SqliteStore(folder, writable=writable)
+        share = settings.store_read_ahead
+        return SqliteStore(folder, writable=writable, read_ahead=share)
     opened: Store = server_of(settings.store).open_store(settings, writable=writable)
     return opened
 

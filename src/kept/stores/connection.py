@@ -21,6 +21,8 @@ BUSY_TIMEOUT_MS = 60_000
 # A window of texts changes about 700 pages; SQLite's own 1,000 would carry the log
 # over, and wait for the disk twice more, with every second window.
 CHECKPOINT_PAGES = 4_000
+# Every thread that reads has a cache; beyond the inner pages it gains nothing.
+_WRITERS_KIB, _READERS_KIB = 32_000, 8_000
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
@@ -37,7 +39,7 @@ class Database:
         self._relaxing = threading.RLock()
         self._relaxed: apsw.Connection | None = None
         with translated(path):
-            self._writer = self._connect() if writable else None
+            self._writer = self._connect(_WRITERS_KIB) if writable else None
             if self._writer is not None:
                 self._writer.pragma("journal_mode", "wal")
                 self._writer.pragma("synchronous", "full")
@@ -110,14 +112,16 @@ class Database:
             setattr(self._local, name, reader)
         return reader
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self, cache_kib: int = _READERS_KIB) -> apsw.Connection:
         if self.writable:
             connection = apsw.Connection(str(self.path), flags=_READ_WRITE)
         else:
             connection = self._connect_read_only()
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.pragma("cache_size", -32_000)
-        connection.pragma("mmap_size", 1 << 30)
+        connection.pragma("cache_size", -cache_kib)
+        # A page of a mapping that is not in memory brings its surroundings along,
+        # hundreds of megabytes in one query; where it is, mapping gains nothing.
+        connection.pragma("mmap_size", 0)
         self._opened.append(connection)
         return connection
 

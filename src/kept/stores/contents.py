@@ -157,7 +157,7 @@ class Contents:
 
     def gather(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors at *positions*, as rows."""
-        return self.files.rows(self.rows)[self.table.rows[positions]]
+        return self.files.gathered(self.table.rows[positions], self.rows)
 
     def write(
         self,

@@ -69,6 +69,10 @@ class TenantIndexes:
         """Return the vectors as the index itself holds them, for comparison."""
         return self.dense.vectors(keys)
 
+    def files(self) -> list[Path]:
+        """Return the files that queries read, those first that they read most of."""
+        return [*self.keyword.files(), self.dense.file]
+
     def close(self) -> None:
         """Let go of files and memory."""
         with self.lock.writing():

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import StoreCorruptError, StoreError, StoreFullError
+from kept.stores.file_pages import FilePages
 
 FORMAT = 1
 
@@ -104,6 +105,7 @@ class RowFiles:
         self.folder = folder
         self.manifest = manifest
         self._map: NDArray[np.float32] = np.empty((0, manifest.dimension), np.float32)
+        self._pages: FilePages | None = None
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> "RowFiles":
@@ -178,6 +180,15 @@ class RowFiles:
             mapped = np.memmap(self.vectors_path, np.float32, "r", shape=(count, width))
             self._map = mapped.view(np.ndarray)
         return self._map
+
+    def gathered(self, rows: NDArray[np.integer], upto: int) -> NDArray[np.float32]:
+        """Return a copy of *rows*, all of which are among the first *upto*."""
+        mapped = self.rows(upto)
+        if self._pages is None:
+            self._pages = FilePages(self.vectors_path)
+        self._pages.want_rows(rows, 4 * self.manifest.dimension)
+        copied: NDArray[np.float32] = mapped[rows]
+        return copied
 
     def append(
         self,

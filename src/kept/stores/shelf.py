@@ -1,6 +1,6 @@
 """A shelf: one tenant's knowledge at one moment, as a query sees it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,6 +28,10 @@ DEEPER = 8
 READ_AT_ONCE = 1_000
 
 Keys = NDArray[np.int64]
+
+
+def untouched(keys: Sequence[int]) -> None:
+    """Leave chunks to be read when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class Shelf:
     total_length: int
     documents: dict[int, Document]
     read: dict[int, _Read] = field(default_factory=dict)
+    touch: Callable[[Sequence[int]], None] = untouched
 
     def languages(self) -> list[str | None]:
         """Return the languages of the chunks, the most common first.
@@ -204,6 +209,7 @@ class Shelf:
         wanted = [key for key in keys if key not in self.read]
         for start in range(0, len(wanted), READ_AT_ONCE):
             part = wanted[start : start + READ_AT_ONCE]
+            self.touch(part)
             numbers = dict.fromkeys(key >> ORD_BITS for key in part)
             unknown = [number for number in numbers if number not in self.documents]
             if unknown:

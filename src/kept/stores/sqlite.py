@@ -26,11 +26,13 @@ from kept.stores.meta import (
     set_embedder,
 )
 from kept.stores.operations import Finding
+from kept.stores.read_ahead import ReadAhead
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
 from kept.stores.spool import FolderSpool
 from kept.stores.sql import Connection, first
 from kept.stores.sqlite_books import SqliteBooks
+from kept.stores.touching import Touching
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
@@ -44,7 +46,9 @@ class SqliteStore(Catalogue):
     database: Database
     overriding = "UPDATE tenants SET overrides = ? WHERE no = ?"
 
-    def __init__(self, folder: Path, *, writable: bool = True) -> None:
+    def __init__(
+        self, folder: Path, *, writable: bool = True, read_ahead: float = 0.0
+    ) -> None:
         self.folder = folder
         if writable:
             _make(folder)
@@ -56,6 +60,8 @@ class SqliteStore(Catalogue):
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
         self._documents: dict[tuple[int, int], dict[int, Document]] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
+        self._touching = Touching(self.database.reading)
+        self.ahead = ReadAhead(self.database.path, read_ahead)
 
     @property
     def books(self) -> Books:
@@ -69,6 +75,8 @@ class SqliteStore(Catalogue):
 
     def close(self) -> None:
         """Let go of every file."""
+        self.ahead.close()
+        self._touching.close()
         for indexes in self._indexes.values():
             indexes.close()
         self._indexes.clear()
@@ -119,6 +127,8 @@ class SqliteStore(Catalogue):
                     indexes.catch_up(connection, seq)
                 with indexes.lock.reading():
                     if indexes.hold(seq):
+                        if isinstance(indexes, TenantIndexes):
+                            self.ahead.searched(indexes.folder, indexes.files)
                         embedder = embedder_in(connection)
                         yield self.shelf_kind(
                             connection=connection,
@@ -129,6 +139,7 @@ class SqliteStore(Catalogue):
                             chunks=chunks,
                             total_length=terms,
                             documents=self._documents_at(no, seq),
+                            touch=self._touching,
                         )
                         return
 

@@ -1,0 +1,147 @@
+"""Touching: rows that come from the disk are read by several threads at once."""
+
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from cold_files import forget
+from kept.errors import StoreBusyError
+from kept.knowledge_base import KnowledgeBase
+from kept.settings import Settings
+from kept.stores.connection import Database
+from kept.stores.reading import chunk_rows
+from kept.stores.sql import Connection, every
+from kept.stores.sqlite import FILE
+from kept.stores.touching import Touching
+
+TEXT = "Invoice {} was paid on {} March. " * 20
+
+
+class Counted:
+    """Snapshots of a database, counted."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.times = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """Hold a snapshot."""
+        self.times += 1
+        with self.database.reading() as connection:
+            yield connection
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a store of some hundred chunks, closed, so that all is in one file."""
+    folder = tmp_path_factory.mktemp("touched")
+    settings = Settings(store=str(folder), embedder="hash", chunk_chars=100)
+    with KnowledgeBase(settings) as base:
+        for number in range(10):
+            base.add(TEXT.format(*range(number, number + 40)))
+    return folder
+
+
+@pytest.fixture
+def counted(folder: Path) -> Iterator[Counted]:
+    """Open the store's database."""
+    database = Database(folder / FILE)
+    yield Counted(database)
+    database.close()
+
+
+@pytest.fixture
+def keys(counted: Counted) -> list[int]:
+    """Return the numbers of all chunks, and leave their pages in no cache."""
+    with counted.database.latest() as connection:
+        rows = every(connection, "SELECT no FROM chunks ORDER BY no")
+    return [row[0] for row in rows]
+
+
+def blocks() -> int:
+    """Return how much this thread has read from the disk."""
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_inblock
+
+
+def settled(touching: Touching, keys: list[int]) -> None:
+    """Call until nothing that was read before counts any more."""
+    for _ in range(20):
+        touching(keys)
+
+
+def test_rows_in_memory_are_left_to_the_query(
+    counted: Counted, keys: list[int]
+) -> None:
+    """Where nothing comes from the disk, no thread reads anything first."""
+    touching = Touching(counted.reading)
+    settled(touching, keys)
+    before = counted.times
+
+    touching(keys)
+
+    assert counted.times == before
+    touching.close()
+
+
+def test_after_a_wait_for_the_disk_rows_are_read_first(
+    counted: Counted, keys: list[int], folder: Path
+) -> None:
+    """The query finds in memory what the threads have read, and reads nothing."""
+    settled(touching := Touching(counted.reading), keys)
+    touching.close()
+    touching = Touching(counted.reading)
+    forget(folder / FILE)
+    descriptor = os.open(folder / FILE, os.O_RDONLY)
+    os.pread(descriptor, 1, 0)
+    os.close(descriptor)
+    before = counted.times
+
+    touching(keys)
+    touched, read = counted.times - before, blocks()
+    with counted.database.reading() as connection:
+        rows = chunk_rows(connection, keys)
+
+    assert len(rows) == len(keys) > 50
+    assert touched == 4
+    assert blocks() == read
+    touching.close()
+
+
+def test_a_few_rows_are_not_worth_it(counted: Counted, keys: list[int]) -> None:
+    """Handing them to others would take longer than reading them."""
+    touching = Touching(counted.reading)
+
+    touching(keys[:8])
+
+    assert counted.times == 0
+    touching.close()
+
+
+def test_what_cannot_be_touched_is_told_by_the_query_alone(
+    keys: list[int], folder: Path
+) -> None:
+    """A failure here is none of an answer's."""
+    asked = []
+
+    @contextmanager
+    def busy() -> Iterator[Connection]:
+        asked.append(1)
+        msg = "somebody else has it"
+        raise StoreBusyError(msg)
+        yield
+
+    touching = Touching(busy)
+    forget(folder / FILE)
+    descriptor = os.open(folder / FILE, os.O_RDONLY)
+    os.pread(descriptor, 1, 0)
+    os.close(descriptor)
+
+    touching(keys)
+
+    assert asked
+    touching.close()
