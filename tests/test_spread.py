@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from kept import cluster, spread
 from kept.cluster import LOCAL
 from kept.cutting import Cutting, drafted
-from kept.errors import BackendError, EmbedderMismatchError
+from kept.errors import BackendError, EmbedderMismatchError, SettingsError
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Receipt, Source
@@ -31,17 +32,22 @@ DOCS = Path(__file__).parents[1] / "docs" / "concepts"
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
-    """Start two worker processes on this machine, once for all tests here."""
-    settings = settings_of(tmp_path_factory.mktemp("unused"))
-    with Workers(LOCAL, settings) as started:
-        yield started
+    """Return the worker processes of this machine that all tests here share."""
+    yield Workers(LOCAL, settings_of(tmp_path_factory.mktemp("unused")))
+    ray.shutdown()
 
 
 @pytest.fixture
-def workers(shared: Workers) -> Workers:
-    """Return the workers that are shared, started anew if a test has ended them."""
-    if not ray.is_initialized():
-        shared.__enter__()
+def workers(shared: Workers, monkeypatch: pytest.MonkeyPatch) -> Workers:
+    """Return them started, or anew if a test has ended them.
+
+    Ray gives its processes half a minute, which is short on a busy machine.
+    """
+    monkeypatch.setenv("RAY_gcs_server_port_wait_time_s", "120")
+    for last in (False, False, True):
+        if not ray.is_initialized():
+            with nullcontext() if last else suppress(SettingsError):
+                shared.__enter__()
     return shared
 
 
