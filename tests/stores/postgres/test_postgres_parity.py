@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from filter_cases import TAGS, TYPES, drawn, nested
-from kept.filters import Filters
+from filter_cases import KEYS, TAGS, TYPES, drawn, nested
+from kept.filters import Condition, Filters
 from kept.ingest import Handed, Ingest
 from kept.knowledge_base import KnowledgeBase
 from kept.presets import PRESETS
@@ -202,6 +202,13 @@ def test_nested_filters_let_the_same_through(pair: Pair) -> None:
         pair.store.shelf("default") as served,
     ):
         agree()
+        for key in KEYS:
+            there = Filters(where=(Condition(key, "present"),))
+            for filters in (there, Filters(none_of=(there,))):
+                mine, same = served.allowed(filters), embedded.allowed(filters)
+                assert mine is not None
+                assert same is not None
+                assert mine.tolist() == same.tolist() != []
     assert len(seen) > 5
 
 

@@ -29,6 +29,7 @@ _HAVING = (
     f"SELECT d.no, d.metadata FROM kept.documents d WHERE {_LIVE}"  # noqa: S608 -- ours
     f" AND {_FACT}f.key = ANY(%s))"
 )
+PRESENT = "present"
 
 Found = Mapping[Condition, list[int]]
 
@@ -51,9 +52,15 @@ def _documents(connection: Connection, tenant: int, filters: Filters) -> Found:
     """Return the documents for which each comparison within *filters* holds.
 
     The server's own JSON refuses texts that metadata may hold, so it is read here,
-    that of the documents which have one of the keys.
+    that of the documents which have one of the keys. Whether there is a value at all
+    the server knows itself.
     """
-    wanted = dict.fromkeys(c for part in within(filters) for c in part.where)
+    wanted = dict.fromkeys(
+        condition
+        for part in within(filters)
+        for condition in part.where
+        if condition.operator != PRESENT
+    )
     if not wanted:
         return {}
     found: dict[Condition, list[int]] = {condition: [] for condition in wanted}
@@ -88,5 +95,12 @@ def _leaves(filters: Filters, found: Found) -> list[Clause]:
             clause = f"f.key = %s AND pg_catalog.substr(f.shown, 1, %s) {operator} %s)"
             named = key_of(filters.date_field)
             made.append((_FACT + clause, [named, len(bound), bound]))
-    made += [("d.no = ANY(%s)", [numbers(found[one])]) for one in filters.where]
-    return made
+    return made + [_compared(condition, found) for condition in filters.where]
+
+
+def _compared(condition: Condition, found: Found) -> Clause:
+    """Return a comparison: there is a value that is not empty, or it was looked up."""
+    if condition.operator == PRESENT:
+        key = condition.key
+        return f"{_FACT}f.key = %s AND f.atom <> %s)", [key_of(key), atom_of(key, "")]
+    return "d.no = ANY(%s)", [numbers(found[condition])]
