@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 
 
 def forget(path: Path) -> None:

@@ -21,6 +21,7 @@ from kept.stores.read_ahead import NAME, PIECE, Effort, ReadAhead
 from kept.stores.sqlite import SqliteStore
 
 ANY = Effort(least_bytes=0, again_after_seconds=0.0)
+ONCE = Effort(least_bytes=0, again_after_seconds=3600.0)
 PLENTY = 1 << 40
 WIDTH = 1536
 MOST_BY_LOOKING = 16
@@ -56,7 +57,7 @@ def reading() -> list[threading.Thread]:
 def ended() -> None:
     """Wait for whoever reads ahead."""
     for thread in reading():
-        thread.join(20.0)
+        thread.join(60.0)
 
 
 def test_bytes_that_are_wanted_come_into_memory(tmp_path: Path) -> None:
@@ -67,7 +68,7 @@ def test_bytes_that_are_wanted_come_into_memory(tmp_path: Path) -> None:
     pages.want(PIECE, PAGE)
 
     assert soon(lambda: bool(pages.held(PIECE)))
-    assert sum(pages_of(path)) == 1
+    assert 1 <= sum(pages_of(path)) <= MOST_BY_LOOKING
 
 
 def test_bytes_that_are_brought_are_there_at_once(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_what_was_rewritten_is_read_again_after_a_while(tmp_path: Path) -> None:
 def test_nothing_is_gone_over_again_at_once(tmp_path: Path) -> None:
     """Until some time has gone by, further searches start nothing."""
     truth = file_of(tmp_path / "truth", PIECE)
-    ahead = ReadAhead(truth, 0.5, Effort(least_bytes=0), lambda: PLENTY)
+    ahead = ReadAhead(truth, 0.5, ONCE, lambda: PLENTY)
     for _ in range(2):
         ahead.searched(tmp_path, lambda: [truth])
     ended()
@@ -227,7 +228,7 @@ def test_another_tenant_is_read_ahead_at_its_own_first_search(tmp_path: Path) ->
     """A place that was not searched before does not wait for its turn."""
     truth = file_of(tmp_path / "truth", PIECE)
     one, two = (file_of(tmp_path / name, PIECE) for name in ("one", "two"))
-    ahead = ReadAhead(truth, 0.5, Effort(least_bytes=0), lambda: PLENTY)
+    ahead = ReadAhead(truth, 0.5, ONCE, lambda: PLENTY)
     for _ in range(2):
         ahead.searched(one, lambda: [one])
     ended()
@@ -246,13 +247,13 @@ def test_closing_ends_what_is_being_read(tmp_path: Path) -> None:
 
     def free() -> int:
         asked.set()
-        ahead._stop.wait(20.0)  # noqa: SLF001 -- closes while this is asked
+        ahead._stop.wait(60.0)  # noqa: SLF001 -- closes while this is asked
         return PLENTY
 
     ahead = ReadAhead(truth, 0.5, ANY, free)
     for _ in range(2):
         ahead.searched(tmp_path, lambda: [truth])
-    asked.wait(20.0)
+    asked.wait(60.0)
 
     ahead.close()
     ahead.searched(tmp_path, lambda: [truth])
