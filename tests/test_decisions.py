@@ -13,12 +13,12 @@ from kept.decisions import (
     Refused,
     Selection,
     Verdict,
-    allotted,
     seated,
     sift,
 )
 from kept.model import Candidate, Query
 from kept.pipeline import Pipeline
+from kept.pool import Pool
 from kept.stages import (
     ExcerptCap,
     OpportunisticRerank,
@@ -29,6 +29,7 @@ from kept.stages import (
     TopK,
 )
 from kept.testing import candidates, ids, told
+from kept.weighing import allotted
 
 VERBATIM = {
     "soft_score_limit",
@@ -100,7 +101,9 @@ def test_sifting_nothing_out_returns_the_pool_itself() -> None:
 
 def test_evidence_of_a_limit_can_say_more() -> None:
     """Such as the intent whose cap it was."""
-    outcome = allotted(candidates("a 0.9\nb 0.8"), 1, "cap", intent="story")
+    pool = Pool.of(candidates("a 0.9\nb 0.8"))
+
+    outcome = allotted(pool, 1, "cap", intent="story").outcome()
 
     assert told(outcome) == [
         ("b", "dropped", "cap", {"place": 2, "at_most": 1, "intent": "story"})

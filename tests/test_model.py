@@ -3,8 +3,7 @@
 import pytest
 
 from kept.errors import MissingSignalError
-from kept.model import Query
-from kept.stages.rescore import rescored
+from kept.model import Query, rescored
 from kept.testing import candidates
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from kept.model import Candidate, Scalar, open_twin
 
@@ -201,32 +201,32 @@ def sift(
     return Outcome(tuple(kept), tuple(decisions))
 
 
-def allotted(
-    candidates: tuple[Candidate, ...], at_most: int, reason: str, **evidence: Scalar
-) -> Outcome:
-    """Give *at_most* places, the protected first, and drop the rest for *reason*.
+class Later:
+    """A frozen record whose field *later* may be worked out when it is first read.
 
-    Protected candidates beyond the limit leave as overflow; the pinned stay.
+    Most that a query writes down is never read; whoever reads it finds a tuple.
     """
-    if len(candidates) <= at_most:
-        return Outcome(candidates)
-    seats = seated(candidates)
-    kept = seats[:at_most]
-    decisions: list[Decision] = []
-    for place, candidate in enumerate(seats[at_most:], start=at_most + 1):
-        shown = {"place": place, "at_most": at_most, **evidence}
-        if candidate.pinned:
-            kept.append(candidate)
-            decisions.append(decided(candidate.id, SPARED, reason, shown))
-            continue
-        why = OVERFLOW if candidate.protected else reason
-        decisions.append(decided(candidate.chunk.id, DROPPED, why, shown))
-    return Outcome(tuple(kept), tuple(decisions))
+
+    __slots__ = ("_made_of",)
+
+    later: ClassVar[str]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> tuple[Any, ...]:
+            if name != self.later:
+                msg = f"{type(self).__name__!r} object has no attribute {name!r}"
+                raise AttributeError(msg)
+            made = tuple(self._made_of())
+            object.__setattr__(self, name, made)
+            return made
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Step(Later):
     """A stage's line in the trace."""
+
+    later: ClassVar[str] = "decisions"
 
     stage: str
     before: int
@@ -235,13 +235,37 @@ class Step:
     facts: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
+_OpenStep = open_twin(Step)
+
+
+def step_of(
+    stage: str,
+    before: int,
+    after: int,
+    decide: Callable[[], Iterable[Decision]],
+    facts: Mapping[str, Scalar],
+) -> Step:
+    """Make a step whose decisions are made when somebody reads them."""
+    made: Any = _OpenStep()
+    made.stage = stage
+    made.before = before
+    made.after = after
+    made.facts = facts
+    made._made_of = decide  # noqa: SLF001 -- not frozen yet
+    made.__class__ = Step
+    step: Step = made
+    return step
+
+
 @dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Later):
     """The answer to a query, and how it came about.
 
     A pure function of query, candidates and stages: it holds no clock reading
     and no generated id, so equal inputs give equal selections.
     """
+
+    later: ClassVar[str] = "dropped"
 
     candidates: tuple[Candidate, ...]
     dropped: tuple[Candidate, ...] = ()
@@ -270,6 +294,24 @@ class Selection:
             for decision in step.decisions:
                 if decision.chunk_id == chunk_id:
                     yield step.stage, decision
+
+
+_OpenSelection = open_twin(Selection)
+
+
+def selection_of(
+    candidates: tuple[Candidate, ...],
+    gone: Callable[[], Iterable[Candidate]],
+    trace: tuple[Step, ...],
+) -> Selection:
+    """Make a selection whose dropped candidates are made when somebody reads them."""
+    made: Any = _OpenSelection()
+    made.candidates = candidates
+    made.trace = trace
+    made._made_of = gone  # noqa: SLF001 -- not frozen yet
+    made.__class__ = Selection
+    selection: Selection = made
+    return selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ def open_twin(kind: type[Any]) -> type[Any]:
     then giving the object its real class takes a sixth of the time of a frozen
     dataclass's own way.
     """
-    return type(f"Open{kind.__name__}", (), {"__slots__": kind.__slots__})
+    return type(f"Open{kind.__name__}", kind.__bases__, {"__slots__": kind.__slots__})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +115,50 @@ class Candidate:
     def forced(self) -> Self:
         """Return a copy that no stage may drop at all."""
         return replace(self, protected=True, pinned=True)
+
+
+_OpenCandidate = open_twin(Candidate)
+
+
+def rescored(
+    candidate: Candidate,
+    score: float,
+    signals: Mapping[str, float],
+) -> Candidate:
+    """Return a copy with a new score and *signals* in place of the old ones.
+
+    The caller merges the signals.
+    """
+    return candidate_of(
+        candidate.chunk,
+        candidate.document,
+        score,
+        signals,
+        candidate.vector,
+        protected=candidate.protected,
+        pinned=candidate.pinned,
+    )
+
+
+def candidate_of(  # noqa: PLR0913 -- as many as a candidate has
+    chunk: Chunk,
+    document: Document,
+    score: float,
+    signals: Mapping[str, float],
+    vector: Any,  # noqa: ANN401 -- as the candidate holds it
+    *,
+    protected: bool = False,
+    pinned: bool = False,
+) -> Candidate:
+    """Make a candidate quickly."""
+    made: Any = _OpenCandidate()
+    made.chunk = chunk
+    made.document = document
+    made.score = score
+    made.signals = signals
+    made.protected = protected
+    made.pinned = pinned
+    made.vector = vector
+    made.__class__ = Candidate
+    frozen: Candidate = made
+    return frozen

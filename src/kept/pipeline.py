@@ -1,10 +1,13 @@
 """The chain: stages in order, and the promises checked after each of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from operator import attrgetter, is_
-from typing import ClassVar, Literal, Protocol, Self
+from functools import partial
+from itertools import chain
+from operator import is_
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeGuard
+
+import numpy as np
 
 from kept.decisions import (
     DROPPED,
@@ -14,18 +17,20 @@ from kept.decisions import (
     Selection,
     Step,
     Verdict,
+    selection_of,
+    step_of,
 )
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
 from kept.logs import Logger
 from kept.model import Candidate, Query
+from kept.pool import Pool
+from kept.weighing import Weighed, Weighing, by_columns
 
-Pool = tuple[Candidate, ...]
-Settled = tuple[Outcome, Pool, list[Candidate]]
+Whole = tuple[Candidate, ...]
+Settled = tuple[Step, Pool | Whole, Sequence[Candidate]]
 
 logger = Logger(__name__)
 NOBODY: frozenset[str] = frozenset()
-_score = attrgetter("score")
-_chunk_id = attrgetter("chunk.id")
 
 
 class Stage(Protocol):
@@ -39,21 +44,8 @@ class Stage(Protocol):
 
 
 def ranked(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
-    """Order candidates: best score first, then chunk id.
-
-    The chunk id makes the order total, so ties never depend on the store. Few
-    scores are equal, so ids are compared only where they are.
-    """
-    order = sorted(candidates, key=_score, reverse=True)
-    scores = [c.score for c in order]
-    ties: dict[float, list[int]] = {}
-    for place, (one, other) in enumerate(pairwise(scores)):
-        if one == other:
-            ties.setdefault(one, []).append(place)
-    for places in ties.values():
-        tied = slice(places[0], places[-1] + 2)
-        order[tied] = sorted(order[tied], key=_chunk_id)
-    return tuple(order)
+    """Order candidates: best score first, then chunk id."""
+    return Pool.of(tuple(candidates)).ranked().candidates
 
 
 @dataclass(frozen=True)
@@ -78,36 +70,48 @@ class Pipeline:
 
     def __call__(self, query: Query, candidates: Iterable[Candidate]) -> Selection:
         """Pass *candidates* through every stage."""
-        pool = ranked(candidates)
-        settled = self._settled if len(_ids(pool)) == len(pool) else self._checked
+        first = Pool.of(candidates).ranked()
+        distinct = first.roll.distinct
+        pool: Pool | Whole = first
         trace: list[Step] = []
-        dropped: list[Candidate] = []
+        gone: list[Sequence[Candidate]] = []
         for stage in self.stages:
-            outcome = stage(query, pool)
-            before = len(pool)
-            if outcome.kept is not pool or outcome.decisions:
-                outcome, pool, gone = settled(stage.name, pool, outcome)
-                dropped += gone
-            trace.append(
-                Step(stage.name, before, len(pool), outcome.decisions, outcome.facts)
+            step, pool, left = (
+                self._weighed(stage, query, pool)
+                if distinct and _weighs(stage)
+                else self._called(stage, query, pool)
             )
-        return Selection(pool, tuple(dropped), tuple(trace))
+            trace.append(step)
+            gone.append(left)
+        dropped = partial(chain.from_iterable, gone)
+        return selection_of(_whole(pool), dropped, tuple(trace))
 
-    def _settled(self, stage: str, pool: Pool, outcome: Outcome) -> Settled:
-        """Return the outcome, the pool after it and who is gone, all promises kept.
+    def _weighed(self, stage: Weighing, query: Query, pool: Pool | Whole) -> Settled:
+        """Have a stage weigh the pool, and see at a glance that nobody is wronged."""
+        before = pool if isinstance(pool, Pool) else Pool.of(pool)
+        weighed = stage.weigh(query, before)
+        if not _accounted(before, weighed):
+            return self._checked(stage.name, before.candidates, weighed.outcome())
+        after = weighed.pool
+        if after.scores is not before.scores or after.protected:
+            after = after.ranked()
+        counts, facts = (len(before), len(after)), dict(weighed.facts)
+        step = step_of(stage.name, *counts, weighed.decide, facts)
+        return step, after, before.keeping(weighed.gone)
 
-        Nearly every stage does one of two things that are told at a glance: it
-        scores everybody anew, or it lets some go who are not protected.
-        """
-        if not outcome.decisions and _rescored(pool, outcome.kept):
-            return outcome, ranked(outcome.kept), []
-        gone = _let_go(pool, outcome)
-        if gone is not None:
-            return outcome, outcome.kept, gone
-        return self._checked(stage, pool, outcome)
+    def _called(self, stage: Stage, query: Query, pool: Pool | Whole) -> Settled:
+        """Hand a stage the candidates themselves, and check what it made of them."""
+        before = _whole(pool)
+        outcome = stage(query, before)
+        if outcome.kept is before and not outcome.decisions:
+            return _step(stage.name, before, outcome), before, ()
+        gone = _let_go(before, outcome)
+        if gone is None:
+            return self._checked(stage.name, before, outcome)
+        return _step(stage.name, before, outcome), outcome.kept, gone
 
-    def _checked(self, stage: str, pool: Pool, outcome: Outcome) -> Settled:
-        """Do the same for whatever a stage may have done, by every rule there is."""
+    def _checked(self, stage: str, pool: Whole, outcome: Outcome) -> Settled:
+        """Return the step, the pool after it and who is gone, all promises kept."""
         try:
             check(stage, pool, outcome)
         except ProtectedCandidateDropped as violation:
@@ -117,21 +121,45 @@ class Pipeline:
             outcome = _restored(pool, outcome, violation.chunk_ids)
             check(stage, pool, outcome)
         kept = _ids(outcome.kept)
-        gone = [c for c in pool if c.chunk.id not in kept] if outcome.decisions else []
-        return outcome, ranked(outcome.kept), gone
+        gone = [c for c in pool if c.chunk.id not in kept]
+        return _step(stage, pool, outcome), ranked(outcome.kept), gone
 
 
-def _rescored(pool: Pool, kept: Pool) -> bool:
-    """Tell whether the same chunks came back in their places, protected as before."""
-    return [c.chunk for c in kept] == [c.chunk for c in pool] and (
-        [c.protected for c in kept] == [c.protected for c in pool]
+def _whole(pool: Pool | Whole) -> Whole:
+    return pool.candidates if isinstance(pool, Pool) else pool
+
+
+def _step(stage: str, before: Whole, outcome: Outcome) -> Step:
+    counts = (len(before), len(outcome.kept))
+    return Step(stage, *counts, outcome.decisions, outcome.facts)
+
+
+def _weighs(stage: Any) -> TypeGuard[Weighing]:  # noqa: ANN401 -- any stage
+    """Tell whether a stage itself, and nobody in its place, weighs by columns."""
+    return type(stage).__call__ is by_columns
+
+
+def _accounted(before: Pool, weighed: Weighed) -> bool:
+    """Tell at a glance whether each is kept or gone, and nobody gone was protected."""
+    after, gone = weighed.pool, weighed.gone
+    if after is before and not len(gone):
+        return True
+    held = np.zeros(len(before.roll.rows), bool)
+    held[after.rows] = True
+    held[gone] = True
+    return (
+        after.roll is before.roll
+        and len(before) == len(after) + len(gone)
+        and bool(held[before.rows].all())
+        and before.protected <= after.protected
+        and before.protected.isdisjoint(gone.tolist() if before.protected else ())
     )
 
 
-def _let_go(pool: Pool, outcome: Outcome) -> list[Candidate] | None:
+def _let_go(pool: Whole, outcome: Outcome) -> list[Candidate] | None:
     """Return who was dropped, if nobody is protected and the rest is as it was.
 
-    Then the rest is still ranked.
+    Then the rest is still ranked. No chunk may be there twice.
     """
     dropped = {
         d.chunk_id
@@ -141,14 +169,15 @@ def _let_go(pool: Pool, outcome: Outcome) -> list[Candidate] | None:
     gone = [c for c in pool if c.chunk.id in dropped and not c.protected]
     rest = [c for c in pool if c.chunk.id not in dropped]
     plain = (
-        len(gone) == len(dropped)
+        len(_ids(pool)) == len(pool)
+        and len(gone) == len(dropped)
         and len(rest) == len(outcome.kept)
         and all(map(is_, rest, outcome.kept))
     )
     return gone if plain else None
 
 
-def check(stage: str, before: Pool, outcome: Outcome) -> None:
+def check(stage: str, before: Whole, outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
     given, kept = _ids(before), _ids(outcome.kept)
     dropped, added, overflow, seated_out = _told(outcome.decisions)

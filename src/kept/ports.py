@@ -218,8 +218,8 @@ class Shelf(Protocol):
         terms: QueryTerms,
         legs: Mapping[str, Leg],
         pinned: Iterable[str] = (),
-    ) -> tuple[Candidate, ...]:
-        """Return every chunk of the *legs* with all that was measured of it."""
+    ) -> Sequence[Candidate]:
+        """Return each chunk of the *legs* once, with all that was measured of it."""
         ...
 
 

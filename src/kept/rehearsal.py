@@ -40,7 +40,7 @@ class Rehearsal:
         self._calibration = calibration
         self._legs: dict[str, tuple[int, Leg]] = {}
         self._pools: dict[
-            tuple[tuple[int, ...], tuple[str, ...]], tuple[Candidate, ...]
+            tuple[tuple[int, ...], tuple[str, ...]], Sequence[Candidate]
         ] = {}
 
     @cached_property
@@ -74,7 +74,7 @@ class Rehearsal:
             self._legs[name] = known
         return Cut.of(known[1], 0, depth)
 
-    def candidates(self, plan: Plan) -> tuple[Candidate, ...]:
+    def candidates(self, plan: Plan) -> Sequence[Candidate]:
         """Return what *plan* recalls, with all that is measured of it."""
         key = (plan.waves, tuple(sorted(plan.legs)))
         if key not in self._pools:
@@ -84,7 +84,7 @@ class Rehearsal:
             self._pools[key] = self._calibration(found, self.request.question)
         return self._pools[key]
 
-    def measured(self, chunk_ids: Sequence[str]) -> tuple[Candidate, ...]:
+    def measured(self, chunk_ids: Sequence[str]) -> Sequence[Candidate]:
         """Return chunks with all that is measured of them, recalled or not."""
         found = self.shelf.candidates(self.vector, self.terms, {}, chunk_ids)
         return self._calibration(found, self.request.question)

@@ -16,11 +16,10 @@ from kept.embedders import checked
 from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
 from kept.gate import turned_away
-from kept.model import Candidate, Query, Scalar
+from kept.model import Candidate, Query, Scalar, rescored
 from kept.ports import Embedder, Leg, Shelf, Store
 from kept.presets.plan import Plan
 from kept.signals import QueryTerms
-from kept.stages.rescore import rescored
 
 LONGEST_QUESTION = 20_000
 LONGEST_PAUSE_SECONDS = 0.006
@@ -185,7 +184,7 @@ def gathered(  # noqa: PLR0913 -- a query has as many sides
     legs: Mapping[str, Leg],
     plan: Plan,
     pinned: Sequence[str],
-) -> tuple[Candidate, ...]:
+) -> Sequence[Candidate]:
     """Return what the *legs* brought, with all that is measured of it.
 
     Where recall went in several waves, the signal ``wave`` says which brought a
@@ -218,7 +217,7 @@ def _in_its_wave(candidate: Candidate, legs: Sequence[str], waves: int) -> Candi
 
 
 def selected(
-    plan: Plan, request: Request, candidates: tuple[Candidate, ...]
+    plan: Plan, request: Request, candidates: Sequence[Candidate]
 ) -> tuple[Refusal | None, Selection]:
     """Pass *candidates* through the stages; an empty selection is a refusal."""
     selection = plan.pipeline(request.query(), candidates)

@@ -5,7 +5,7 @@ knowledge base alone, never on how many candidates were asked for.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -80,19 +80,6 @@ def measured(
         "focus": focused,
         "strength": np.maximum(cosines, focused),
     }
-
-
-def rows_of(columns: Mapping[str, Floats]) -> Iterator[dict[str, float]]:
-    """Yield the signals of each chunk, out of the columns of all.
-
-    Copying a template and filling it in is quicker than building every row anew.
-    """
-    template = dict.fromkeys(columns, 0.0)
-    for values in zip(*(column.tolist() for column in columns.values()), strict=True):
-        row = template.copy()
-        for name, value in zip(template, values, strict=True):
-            row[name] = value
-        yield row
 
 
 def bm25(terms: QueryTerms, frequencies: Floats, lengths: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,9 @@ from kept.calibration.curves import Curve
 from kept.calibration.fitting import probability
 from kept.errors import InputError
 from kept.model import Candidate
+from kept.pool import Pool
 from kept.signals import PLACES, Floats
-from kept.stages.rescore import column, demand_new, rescored
+from kept.stages.rescore import demand_new
 from kept.text.languages import in_latin_script
 
 ANY_EMBEDDER = "*"
@@ -81,41 +82,28 @@ class Calibration:
             odds = odds + curve(signals[curve.signal])
         return np.round(probability(np.asarray(odds, dtype=np.float64)), PLACES)
 
-    def __call__(
-        self, candidates: tuple[Candidate, ...], question: str = ""
-    ) -> tuple[Candidate, ...]:
+    def __call__(self, candidates: Sequence[Candidate], question: str = "") -> Pool:
         """Return the candidates with their relevance to *question*.
 
         The score is left as it is.
         """
-        if not candidates:
-            return ()
-        demand_new("calibration", candidates, "relevance")
-        measured = {name: column(candidates, name) for name in self.signals}
+        pool = Pool.of(candidates)
+        demand_new("calibration", pool, "relevance")
+        measured = {name: pool.readings(name) for name in self.signals}
         if self.latin_only and not in_latin_script(question):
-            meaning = _borne_out(candidates)
-            measured |= _read_by(meaning, candidates)
-            candidates = _with(candidates, "meaning", meaning)
-        return _with(candidates, "relevance", self.probabilities(measured))
+            meaning = _borne_out(pool)
+            measured |= _read_by(meaning, pool)
+            pool = pool.measured(meaning=meaning)
+        return pool.measured(relevance=self.probabilities(measured))
 
 
-def _with(
-    candidates: tuple[Candidate, ...], name: str, values: Floats
-) -> tuple[Candidate, ...]:
-    """Return the candidates with one signal more."""
-    return tuple(
-        rescored(c, c.score, {**c.signals, name: value})
-        for c, value in zip(candidates, values.tolist(), strict=True)
-    )
-
-
-def _borne_out(candidates: tuple[Candidate, ...]) -> Floats:
+def _borne_out(pool: Pool) -> Floats:
     """Return the cosine, or twice the share of the question's words if that is less."""
-    most = np.round(PER_SHARE * column(candidates, "coverage"), PLACES)
-    return np.minimum(column(candidates, "cosine"), most)
+    most = np.round(PER_SHARE * pool.readings("coverage"), PLACES)
+    return np.minimum(pool.readings("cosine"), most)
 
 
-def _read_by(meaning: Floats, candidates: tuple[Candidate, ...]) -> dict[str, Floats]:
+def _read_by(meaning: Floats, pool: Pool) -> dict[str, Floats]:
     """Return the signals that rest on the cosine, resting on *meaning* instead."""
-    strength = np.maximum(meaning, column(candidates, "focus"))
+    strength = np.maximum(meaning, pool.readings("focus"))
     return {"cosine": meaning, "strength": strength}

@@ -55,7 +55,7 @@ class Pairs:
 
 def recalled(
     questions: Sequence[str], shelf: Shelf, embedder: Embedder, *, depth: int = DEPTH
-) -> Iterator[tuple[str, tuple[Candidate, ...]]]:
+) -> Iterator[tuple[str, Sequence[Candidate]]]:
     """Yield each question with the measured candidates that both legs bring."""
     vectors = checked(embedder.embed(questions), questions, embedder.id)
     for text, vector in zip(questions, vectors, strict=True):

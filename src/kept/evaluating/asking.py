@@ -15,11 +15,11 @@ from kept.evaluation.trec import best_first
 from kept.gate import turned_away
 from kept.model import Candidate
 from kept.pipeline import Pipeline
+from kept.pool import Pool
 from kept.presets import Plan, preset
 from kept.retrieve import Request, selected
 from kept.signals import chance_of_one
 from kept.stages import Composite, Fuse, ReciprocalRankFusion
-from kept.stages.rescore import first_wave
 
 DEPTH = 100
 ORDERING = (Fuse, ReciprocalRankFusion, Composite)
@@ -35,8 +35,8 @@ class Recall:
     @property
     def confidence(self) -> float | None:
         """The chance that one of the best passages answers, as the refusal sees it."""
-        leading = first_wave(self.candidates)
-        return chance_of_one(c.signals["relevance"] for c in leading)
+        leading = Pool.of(self.candidates).first_wave()
+        return chance_of_one(leading.readings("relevance"))
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
 
-from kept.decisions import Drop, Outcome, Reason, sift
-from kept.model import Candidate, Query
+import numpy as np
+
+from kept.decisions import Reason
+from kept.model import Query
+from kept.pool import Entry, Pool
 from kept.stages.bounds import demand
-from kept.stages.rescore import demand_new, rescored
+from kept.stages.rescore import demand_new
+from kept.stages.threshold import ceiled
+from kept.weighing import Weighed, by_columns
 
 AUTHORITY: Mapping[str | None, float] = MappingProxyType(
     {"high": 0.0, "medium": 0.04, "low": 0.08, None: 0.04}
@@ -40,36 +45,39 @@ class Composite:
         demand(self.name, "confidence", self.confidence, 0.0, 1.0)
         demand(self.name, "horizon", self.horizon, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Add ``composite`` and its ``penalty``; score by one minus the first."""
-        demand_new(self.name, candidates, "composite")
-
-        def weighed(candidate: Candidate) -> Candidate:
-            penalty = 0.0 if candidate.protected else self.penalty(candidate)
-            near = self.distance * candidate.signal("distance")
-            composite = round(near + penalty, 9)
-            return rescored(
-                candidate,
-                round(1.0 - composite, 9),
-                {**candidate.signals, "composite": composite, "penalty": penalty},
+        demand_new(self.name, pool, "composite")
+        rows, entries = pool.rows.tolist(), pool.roll.entries
+        penalties = [
+            0.0 if row in pool.protected else self.penalty(entries[row]) for row in rows
+        ]
+        composites = [
+            round(self.distance * distance + penalty, 9)
+            for distance, penalty in zip(
+                pool.readings("distance").tolist(), penalties, strict=True
             )
+        ]
+        scores = np.array([round(1.0 - each, 9) for each in composites])
+        signals = {"composite": np.array(composites), "penalty": np.array(penalties)}
+        return Weighed(pool.measured(**signals).scored(scores))
 
-        return Outcome(tuple([weighed(c) for c in candidates]))
-
-    def penalty(self, candidate: Candidate) -> float:
+    def penalty(self, entry: Entry) -> float:
         """Return what low authority, doubt and a far horizon add to the composite."""
-        document = candidate.document
+        document = entry.document
         return round(
             self.authority * AUTHORITY[document.authority]
-            + self.confidence * doubt(candidate)
+            + self.confidence * doubt(entry)
             + self.horizon * HORIZON[document.time_horizon],
             9,
         )
 
 
-def doubt(candidate: Candidate) -> float:
+def doubt(entry: Entry) -> float:
     """Return how little the chunk and its document are trusted, in 0..1."""
-    chunk, document = candidate.chunk.confidence, candidate.document.confidence
+    chunk, document = entry.chunk.confidence, entry.document.confidence
     return 0.7 * (1.0 - (UNKNOWN_CONFIDENCE if chunk is None else chunk)) + 0.3 * (
         1.0 - (UNKNOWN_CONFIDENCE if document is None else document)
     )
@@ -86,15 +94,8 @@ class SoftScoreLimit:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 0.0, 2.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate's composite against the limit."""
-
-        def too_weak(candidate: Candidate) -> Drop | None:
-            composite = candidate.signal("composite")
-            if composite <= self.at_most:
-                return None
-            return Drop.because(
-                Reason.SOFT_SCORE_LIMIT, composite=composite, at_most=self.at_most
-            )
-
-        return sift(candidates, too_weak)
+        return ceiled(pool, "composite", self.at_most, Reason.SOFT_SCORE_LIMIT)

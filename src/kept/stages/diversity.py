@@ -15,11 +15,12 @@ from kept.decisions import (
     Outcome,
     Reason,
     seated,
-    sift,
 )
 from kept.errors import MissingSignalError
 from kept.model import Candidate, Query
+from kept.pool import Pool
 from kept.stages.bounds import demand
+from kept.weighing import Weighed, by_columns, sifted
 
 
 @dataclass(frozen=True)
@@ -40,22 +41,25 @@ class Diversity:
         demand(self.name, "at_most", self.at_most, 1)
         demand(self.name, "gap", self.gap, 0.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Count within each document, best first."""
-        if not crowding(candidates, self.at_most):
-            return Outcome(candidates)
-        elsewhere = next_elsewhere(candidates)
-        kept: defaultdict[str, set[int]] = defaultdict(set)
+    __call__ = by_columns
 
-        def crowded(candidate: Candidate) -> Drop | None:
-            beside = kept[candidate.document.id]
-            place = candidate.chunk.ord
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
+        """Count within each document, best first."""
+        if not crowding(pool, self.at_most):
+            return Weighed(pool)
+        scores = pool.scores.tolist()
+        elsewhere = next_elsewhere(pool)
+        kept: defaultdict[int | str, set[int]] = defaultdict(set)
+
+        def crowded(row: int) -> Drop | None:
+            beside = kept[pool.roll.documents[row]]
+            place = pool.roll.entries[row].chunk.ord
             neighbours = beside & {place - 1, place + 1}
             if len(beside) < self.at_most or not neighbours:
                 beside.add(place)
                 return None
-            rival = elsewhere[candidate.id]
-            gap = None if rival is None else round(candidate.score - rival, 9)
+            rival = elsewhere[row]
+            gap = None if rival is None else round(scores[row] - rival, 9)
             if gap is None or gap > self.gap:
                 beside.add(place)
                 return None
@@ -68,25 +72,27 @@ class Diversity:
                 needed=self.gap,
             )
 
-        return sift(candidates, crowded)
+        return sifted(pool, crowded)
 
 
-def crowding(candidates: tuple[Candidate, ...], at_most: int) -> bool:
+def crowding(pool: Pool, at_most: int) -> bool:
     """Tell whether a document has more than *at_most* of the candidates."""
-    counts = Counter([c.document.id for c in candidates])
+    documents = pool.roll.documents
+    counts = Counter([documents[row] for row in pool.rows.tolist()])
     return max(counts.values(), default=0) > at_most
 
 
-def next_elsewhere(candidates: tuple[Candidate, ...]) -> dict[str, float | None]:
-    """Return, for each candidate, the best score below it of another document."""
-    rivals: dict[str, float | None] = {}
+def next_elsewhere(pool: Pool) -> dict[int, float | None]:
+    """Return, for each row, the best score below it of another document."""
+    documents = pool.roll.documents
+    rivals: dict[int, float | None] = {}
     rival: float | None = None
-    below: Candidate | None = None
-    for candidate in reversed(candidates):
-        if below is not None and below.document.id != candidate.document.id:
-            rival = below.score
-        rivals[candidate.id] = rival
-        below = candidate
+    below: int | None = None
+    for row in reversed(pool.rows.tolist()):
+        if below is not None and documents[below] != documents[row]:
+            rival = pool.scores.item(below)
+        rivals[row] = rival
+        below = row
     return rivals
 
 
@@ -101,25 +107,28 @@ class DocumentLimit:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Count within each document, the protected first."""
-        if not crowding(candidates, self.at_most):
-            return Outcome(candidates)
-        seen: Counter[str] = Counter()
+    __call__ = by_columns
 
-        def crowded(candidate: Candidate) -> Drop | None:
-            seen[candidate.document.id] += 1
-            place = seen[candidate.document.id]
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
+        """Count within each document, the protected first."""
+        if not crowding(pool, self.at_most):
+            return Weighed(pool)
+        seen: Counter[int | str] = Counter()
+
+        def crowded(row: int) -> Drop | None:
+            document = pool.roll.documents[row]
+            seen[document] += 1
+            place = seen[document]
             if place <= self.at_most:
                 return None
             return Drop.because(
                 Reason.DOCUMENT_LIMIT,
-                document=candidate.document.id,
+                document=pool.roll.entries[row].document.id,
                 place=place,
                 at_most=self.at_most,
             )
 
-        return sift(candidates, crowded)
+        return sifted(pool, crowded)
 
 
 @dataclass(frozen=True)

@@ -4,18 +4,18 @@ What fusion computes is relative to the pool and decides order only; floors
 belong on the absolute signals.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.decisions import Outcome
 from kept.errors import SettingsError
-from kept.model import Candidate, Query
+from kept.model import Query, Scalar
+from kept.pool import Pool
 from kept.stages.bounds import demand
-from kept.stages.rescore import WAVE_STEP, by_wave, column, demand_new, rescored
+from kept.stages.rescore import WAVE_STEP, column, demand_new
+from kept.weighing import Weighed, by_columns
 
 PLACES = 9
 
@@ -41,45 +41,32 @@ class Fuse:
             msg = f"{self.name}: dense and keyword are both 0; give one leg a weight"
             raise SettingsError(msg)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
-        demand_new(self.name, candidates, "fused")
-        first, *later = by_wave(candidates)
-        outcome = self._fused(first, 0)
-        for place, wave in enumerate(later, start=1):
-            more = self._fused(wave, place)
-            outcome = replace(outcome, kept=outcome.kept + more.kept)
-        return outcome
-
-    def _fused(self, candidates: tuple[Candidate, ...], wave: int) -> Outcome:
-        dense, dense_max = scaled(candidates, leg="in_dense", signal="cosine")
-        keyword, keyword_max = scaled(candidates, leg="in_keyword", signal="bm25")
+        demand_new(self.name, pool, "fused")
+        dense, keyword, fused = np.zeros((3, len(pool)))
+        peaks: list[dict[str, Scalar]] = []
+        for wave, places in enumerate(pool.waves()):
+            part = pool.keeping(pool.rows[places])
+            dense[places], dense_max = scaled(part, leg="in_dense", signal="cosine")
+            keyword[places], keyword_max = scaled(part, leg="in_keyword", signal="bm25")
+            fused[places] = -wave * WAVE_STEP
+            peaks.append({"dense_max": dense_max, "keyword_max": keyword_max})
         weighed = self.dense * dense + self.keyword * keyword
-        fused = (weighed - wave * WAVE_STEP).round(PLACES)
-        fused_pool = []
-        for c, score, dense_norm, keyword_norm in zip(
-            candidates, fused.tolist(), dense.tolist(), keyword.tolist(), strict=True
-        ):
-            signals = dict(c.signals)
-            signals["dense_norm"] = dense_norm
-            signals["keyword_norm"] = keyword_norm
-            signals["fused"] = score
-            fused_pool.append(rescored(c, score, signals))
-        return Outcome(
-            tuple(fused_pool),
-            facts={"dense_max": dense_max, "keyword_max": keyword_max},
-        )
+        fused = (weighed + fused).round(PLACES)
+        signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
+        return Weighed(pool.measured(**signals).scored(fused), facts=peaks[0])
 
 
-def scaled(
-    candidates: tuple[Candidate, ...], leg: str, signal: str
-) -> tuple[NDArray[np.float64], float]:
+def scaled(pool: Pool, leg: str, signal: str) -> tuple[NDArray[np.float64], float]:
     """Scale *signal* to 0..1 over the candidates of *leg*; return its maximum too.
 
     All equal gives 0.5, absent from the leg 0, and an empty leg a maximum of 0.
     """
-    within = column(candidates, leg) > 0.0
-    values = column(candidates, signal)
+    within = column(pool, leg) > 0.0
+    values = column(pool, signal)
     if not within.any():
         return np.zeros(len(values)), 0.0
     held = values[within]
@@ -104,39 +91,32 @@ class ReciprocalRankFusion:
     def __post_init__(self) -> None:
         demand(self.name, "constant", self.constant, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Add ``dense_rank``, ``keyword_rank`` (0 if absent) and ``fused``."""
-        demand_new(self.name, candidates, "fused")
-        return Outcome(
-            tuple(
-                fused
-                for place, wave in enumerate(by_wave(candidates))
-                for fused in self._fused(wave, place)
-            )
-        )
+        demand_new(self.name, pool, "fused")
+        dense, keyword, below = np.zeros((3, len(pool)))
+        for wave, places in enumerate(pool.waves()):
+            part = pool.keeping(pool.rows[places])
+            dense[places] = _ranks(part, leg="in_dense", signal="cosine")
+            keyword[places] = _ranks(part, leg="in_keyword", signal="bm25")
+            below[places] = wave * WAVE_STEP
+        shares = self._shares(dense) + self._shares(keyword) - below
+        fused = np.array([round(share, PLACES) for share in shares.tolist()])
+        signals = {"dense_rank": dense, "keyword_rank": keyword, "fused": fused}
+        return Weighed(pool.measured(**signals).scored(fused))
 
-    def _fused(
-        self, candidates: tuple[Candidate, ...], wave: int
-    ) -> Iterator[Candidate]:
-        dense = _ranks(candidates, leg="in_dense", signal="cosine")
-        keyword = _ranks(candidates, leg="in_keyword", signal="bm25")
-
-        def fused(candidate: Candidate) -> Candidate:
-            ranks = (dense.get(candidate.id, 0), keyword.get(candidate.id, 0))
-            shares = [1.0 / (self.constant + rank) for rank in ranks if rank]
-            score = round(sum(shares) - wave * WAVE_STEP, PLACES)
-            signals = {
-                **candidate.signals,
-                "dense_rank": float(ranks[0]),
-                "keyword_rank": float(ranks[1]),
-                "fused": score,
-            }
-            return rescored(candidate, score, signals)
-
-        return map(fused, candidates)
+    def _shares(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(ranks > 0, 1.0 / (self.constant + ranks), 0.0)
 
 
-def _ranks(candidates: Iterable[Candidate], leg: str, signal: str) -> dict[str, int]:
-    members = (c for c in candidates if c.signal(leg))
-    order = sorted(members, key=lambda c: (-c.signal(signal), c.id))
-    return {c.id: rank for rank, c in enumerate(order, start=1)}
+def _ranks(pool: Pool, leg: str, signal: str) -> NDArray[np.float64]:
+    """Return the place of each in a leg, from 1; 0 for those who are not in it."""
+    within = np.flatnonzero(pool.readings(leg))
+    members = pool.keeping(pool.rows[within])
+    strengths = members.readings(signal)
+    order = members.scored(strengths).ranked().rows
+    ranks = np.zeros(len(pool.roll.rows))
+    ranks[order] = np.arange(1.0, len(order) + 1)
+    return ranks[pool.rows]

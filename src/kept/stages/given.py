@@ -5,8 +5,10 @@ from typing import ClassVar
 
 from kept.decisions import Drop, Outcome, Reason, sift
 from kept.model import Candidate, Query
+from kept.pool import Pool
 from kept.stages.fusion import scaled
-from kept.stages.rescore import demand_new, rescored
+from kept.stages.rescore import demand_new
+from kept.weighing import Weighed, by_columns
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,11 @@ class OrderAsGiven:
 
     smaller_is_better: bool = False
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Add ``given_norm`` and score by it."""
-        demand_new(self.name, candidates, "given_norm")
-        shares, _ = scaled(candidates, leg="in_dense", signal="given")
-        norms = (1.0 - shares if self.smaller_is_better else shares).round(9).tolist()
-        return Outcome(
-            tuple(
-                rescored(c, norm, {**c.signals, "given_norm": norm})
-                for c, norm in zip(candidates, norms, strict=True)
-            )
-        )
+        demand_new(self.name, pool, "given_norm")
+        shares, _ = scaled(pool, leg="in_dense", signal="given")
+        norms = (1.0 - shares if self.smaller_is_better else shares).round(9)
+        return Weighed(pool.measured(given_norm=norms).scored(norms))

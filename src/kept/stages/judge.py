@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import Drop, Outcome, Reason, allotted, sift
+from kept.decisions import Drop, Outcome, Reason, sift
 from kept.errors import BackendError, LLMResponseParseError
 from kept.model import Candidate, Query
+from kept.pool import Pool
 from kept.ports import Judge, Opinion
 from kept.stages.bounds import demand
+from kept.weighing import Weighed, allotted, by_columns
 
 _EXPECTED = ", ".join(Opinion)
 _REASON = {
@@ -71,6 +73,8 @@ class AcceptedCap:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Give the places in order."""
-        return allotted(candidates, self.at_most, Reason.ACCEPTED_CAP)
+        return allotted(pool, self.at_most, Reason.ACCEPTED_CAP)

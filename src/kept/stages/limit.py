@@ -13,13 +13,14 @@ from kept.decisions import (
     Drop,
     Outcome,
     Reason,
-    allotted,
     seated,
     sift,
 )
 from kept.errors import SettingsError
 from kept.model import Candidate, Query
+from kept.pool import Pool
 from kept.stages.bounds import demand
+from kept.weighing import Weighed, allotted, by_columns
 
 INTENT_CAPS: Mapping[str, int] = MappingProxyType(
     {
@@ -48,9 +49,11 @@ class TopK:
     def __post_init__(self) -> None:
         demand(self.name, "k", self.k, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Seat the protected, then the best of the rest."""
-        return allotted(candidates, self.k, Reason.BEYOND_TOP_K)
+        return allotted(pool, self.k, Reason.BEYOND_TOP_K)
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,13 @@ class PerIntentCap:
         for intent, cap in self.caps.items():
             demand(self.name, f"caps[{intent!r}]", cap, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Give as many places as the intent has."""
         intent = query.intent if query.intent in self.caps else "other"
         at_most = self.caps[intent]
-        return allotted(candidates, at_most, Reason.PER_INTENT_CAP, intent=intent)
+        return allotted(pool, at_most, Reason.PER_INTENT_CAP, intent=intent)
 
 
 @dataclass(frozen=True)

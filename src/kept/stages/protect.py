@@ -1,12 +1,14 @@
 """Dominance: a near-perfect match cannot be talked out of the result."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import PROTECTED, Decision, Outcome, Reason
-from kept.model import Candidate, Query
+from kept.decisions import PROTECTED, Decision, Reason, decided
+from kept.model import Query, Scalar
+from kept.pool import Pool
 from kept.stages.bounds import demand
-from kept.stages.rescore import first_wave, readings
+from kept.weighing import Weighed, by_columns
 
 
 @dataclass(frozen=True)
@@ -25,27 +27,25 @@ class ProtectNearMatches:
     def __post_init__(self) -> None:
         demand(self.name, "distance", self.distance, 0.0, 2.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Shield the near; let the rest pass untouched."""
-        distances = readings(candidates, "distance")
-        return shielding(
-            candidates,
-            [
-                Decision(
-                    candidate.id,
-                    PROTECTED,
-                    Reason.NEAR_MATCH,
-                    {"distance": distance, "at_most": self.distance},
-                )
-                for candidate, distance in zip(candidates, distances, strict=True)
-                if distance <= self.distance and self._read(candidate)
-            ],
-        )
+    __call__ = by_columns
 
-    def _read(self, candidate: Candidate) -> bool:
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
+        """Shield the near; let the rest pass untouched."""
+        rows = pool.rows[pool.readings("distance") <= self.distance].tolist()
+        evidence = {
+            row: {
+                "distance": pool.reading(row, "distance"),
+                "at_most": self.distance,
+            }
+            for row in rows
+            if self._read(pool, row)
+        }
+        return shielding(pool, Reason.NEAR_MATCH, evidence)
+
+    def _read(self, pool: Pool, row: int) -> bool:
         """Tell whether the nearness of a candidate means anything."""
         least = 1.0 - self.distance
-        return not self.borne_out or candidate.signals.get("meaning", least) >= least
+        return not self.borne_out or pool.reading(row, "meaning", least) >= least
 
 
 @dataclass(frozen=True)
@@ -64,27 +64,30 @@ class ProtectKeywordHit:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Shield the one strongest hit of the keyword leg."""
-        leading = first_wave(candidates)
-        within = readings(leading, "in_keyword")
-        hits = [c for c, there in zip(leading, within, strict=True) if there]
-        strengths = readings(hits, self.signal)
-        best = max(strengths, default=None)
+        leading = pool.first_wave()
+        hits = pool.keeping(leading.rows[leading.readings("in_keyword") != 0.0])
+        best = hits.best(self.signal)
         if best is None or best < self.at_least:
-            return Outcome(candidates)
-        ids = [c.id for c, one in zip(hits, strengths, strict=True) if one == best]
+            return Weighed(pool)
+        strongest = hits.rows[hits.readings(self.signal) == best].tolist()
+        hit = min(strongest, key=pool.roll.ids.__getitem__)
         evidence = {self.signal: best, "at_least": self.at_least}
-        decision = Decision(min(ids), PROTECTED, Reason.KEYWORD_MATCH, evidence)
-        return shielding(candidates, [decision])
+        return shielding(pool, Reason.KEYWORD_MATCH, {hit: evidence})
 
 
-def shielding(candidates: tuple[Candidate, ...], decisions: list[Decision]) -> Outcome:
-    """Shield the candidates that *decisions* are about."""
-    if not decisions:
-        return Outcome(candidates)
-    shielded = {decision.chunk_id for decision in decisions}
-    return Outcome(
-        tuple(c.shielded() if c.id in shielded else c for c in candidates),
-        tuple(decisions),
-    )
+def shielding(
+    pool: Pool, reason: Reason, evidence: Mapping[int, Mapping[str, Scalar]]
+) -> Weighed:
+    """Shield the rows that there is *evidence* for."""
+    if not evidence:
+        return Weighed(pool)
+
+    def decide() -> Iterator[Decision]:
+        for row, shown in evidence.items():
+            yield decided(pool.roll.ids[row], PROTECTED, reason, shown)
+
+    return Weighed(pool.shielding(evidence), decide=decide)

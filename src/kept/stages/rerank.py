@@ -4,25 +4,20 @@ How long it took is not in the record, which is a pure function of its input;
 an adapter that wants to know measures itself.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from kept.decisions import Outcome
 from kept.errors import BackendError
 from kept.model import Candidate, Query, Scalar
+from kept.pool import Pool
 from kept.ports import Reranker
 from kept.stages.bounds import demand
-from kept.stages.rescore import (
-    WAVE_STEP,
-    demand_new,
-    first_wave,
-    readings,
-    rescored,
-)
+from kept.stages.rescore import WAVE_STEP, demand_new, readings
+from kept.weighing import Weighed, by_columns
 
 STEP_BELOW = 1e-6
 
@@ -48,10 +43,12 @@ class OpportunisticRerank:
         demand(self.name, "below", self.below, self.at_least, 1.0)
         demand(self.name, "window", self.window, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Ask the reranker if the band is met."""
-        leading = first_wave(candidates)
-        best = max(readings(leading, self.signal), default=None)
+        leading = pool.first_wave()
+        best = leading.best(self.signal)
         facts: dict[str, Scalar] = {
             "ran": False,
             "best": best,
@@ -59,24 +56,17 @@ class OpportunisticRerank:
             "below": self.below,
         }
         if best is None:
-            return Outcome(candidates, facts={**facts, "why_not": "no candidates"})
+            return Weighed(pool, facts={**facts, "why_not": "no candidates"})
         if best < self.at_least:
-            return Outcome(candidates, facts={**facts, "why_not": "below the band"})
+            return Weighed(pool, facts={**facts, "why_not": "below the band"})
         if best >= self.below:
-            return Outcome(candidates, facts={**facts, "why_not": "above the band"})
-        demand_new(self.name, candidates, "rerank")
+            return Weighed(pool, facts={**facts, "why_not": "above the band"})
+        demand_new(self.name, pool, "rerank")
         window = leading[: self.window]
-        rest = candidates[len(window) :]
         scores = self._scores(query, window)
-        return Outcome(
-            tuple(
-                rescored(c, score, {**c.signals, "rerank": score})
-                for c, score in zip(window, scores, strict=True)
-            )
-            + tuple(
-                rescored(c, score, c.signals)
-                for c, score in zip(rest, under(min(scores), rest), strict=True)
-            ),
+        rest = under(float(scores.min()), pool[len(window) :])
+        return Weighed(
+            pool.measured(rerank=scores).scored(np.concatenate((scores, rest))),
             facts={
                 **facts,
                 "ran": True,
@@ -85,28 +75,29 @@ class OpportunisticRerank:
             },
         )
 
-    def _scores(self, query: Query, window: tuple[Candidate, ...]) -> list[float]:
+    def _scores(self, query: Query, window: Pool) -> NDArray[np.float64]:
         given = np.asarray(self.reranker.scores(query, window), dtype=np.float64)
-        scores: list[float] = given.round(9).tolist()
+        scores = given.round(9)
         if len(scores) != len(window):
             msg = (
                 f"reranker {self.reranker.id!r} returned {len(scores)} scores for "
                 f"{len(window)} candidates; it must return one for each, in order"
             )
             raise BackendError(msg)
-        if bad := [s for s in scores if not math.isfinite(s)]:
-            msg = f"reranker {self.reranker.id!r} returned {bad[0]}, expected 0 to 1"
+        finite = np.isfinite(scores)
+        if not finite.all():
+            bad = scores[~finite].item(0)
+            msg = f"reranker {self.reranker.id!r} returned {bad}, expected 0 to 1"
             raise BackendError(msg)
         return scores
 
 
-def under(lowest: float, candidates: tuple[Candidate, ...]) -> list[float]:
+def under(lowest: float, pool: Pool) -> NDArray[np.float64]:
     """Return scores for those that were not reranked, each a step under the last."""
-    places = np.arange(1, len(candidates) + 1)
-    waves = np.array([c.signals.get("wave", 0.0) for c in candidates])
-    below = places * STEP_BELOW + waves * WAVE_STEP
-    scores: list[float] = (lowest - below).round(9).tolist()
-    return scores
+    below = np.arange(1, len(pool) + 1) * STEP_BELOW
+    if pool.holds("wave"):
+        below = below + pool.readings("wave") * WAVE_STEP
+    return np.round(lowest - below, 9)
 
 
 @dataclass(frozen=True)

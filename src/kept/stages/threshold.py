@@ -1,7 +1,12 @@
 """Floors and ceilings: drop what is not near, strong or relevant enough."""
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from kept.decisions import (
     DROPPED,
@@ -13,38 +18,55 @@ from kept.decisions import (
     decided,
     sift,
 )
-from kept.model import Candidate, Query
-from kept.signals import PLACES, chance_of_one
+from kept.model import Candidate, Query, Scalar
+from kept.pool import Pool
+from kept.signals import BEST, PLACES, chance_of_one
 from kept.stages.bounds import demand
-from kept.stages.rescore import first_wave, readings
+from kept.weighing import Weighed, by_columns, sifted
 
 
-def floored(
-    candidates: tuple[Candidate, ...], signal: str, at_least: float, reason: Reason
-) -> Outcome:
-    """Drop whatever has less than *at_least* of *signal*; spare the protected.
+def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Weighed:
+    """Drop whatever has less than *at_least* of *signal*; spare the protected."""
+    return dropping(
+        pool,
+        ~(pool.readings(signal) >= at_least),
+        reason,
+        lambda row: {signal: pool.reading(row, signal), "at_least": at_least},
+    )
 
-    Written out rather than sifted: a floor meets the whole pool on every query.
-    """
-    values = readings(candidates, signal)
-    decisions = [
-        decided(
-            candidate.chunk.id,
-            SPARED if candidate.protected else DROPPED,
-            reason,
-            {signal: value, "at_least": at_least},
-        )
-        for candidate, value in zip(candidates, values, strict=True)
-        if not value >= at_least
-    ]
-    if not decisions:
-        return Outcome(candidates)
-    kept = [
-        candidate
-        for candidate, value in zip(candidates, values, strict=True)
-        if value >= at_least or candidate.protected
-    ]
-    return Outcome(tuple(kept), tuple(decisions))
+
+def ceiled(pool: Pool, signal: str, at_most: float, reason: Reason) -> Weighed:
+    """Drop whatever has more than *at_most* of *signal*; spare the protected."""
+    served = pool.keeping(pool.seats())
+    return dropping(
+        served,
+        ~(served.readings(signal) <= at_most),
+        reason,
+        lambda row: {signal: pool.reading(row, signal), "at_most": at_most},
+    )
+
+
+def dropping(
+    pool: Pool,
+    weak: NDArray[np.bool_],
+    reason: Reason,
+    evidence: Callable[[int], Mapping[str, Scalar]],
+    waived: NDArray[np.bool_] | None = None,
+) -> Weighed:
+    """Drop the *weak* for *reason*; spare the protected and those who are *waived*."""
+    if not weak.any():
+        return Weighed(pool)
+    gone = weak & ~pool.shielded() if pool.protected else weak
+    if waived is not None:
+        gone = gone & ~waived
+
+    def decide() -> Iterator[Decision]:
+        told = zip(pool.rows[weak].tolist(), gone[weak].tolist(), strict=True)
+        for row, dropped in told:
+            verdict = DROPPED if dropped else SPARED
+            yield decided(pool.roll.ids[row], verdict, reason, evidence(row))
+
+    return Weighed(pool.keeping(pool.rows[~gone]), pool.rows[gone], decide)
 
 
 @dataclass(frozen=True)
@@ -58,9 +80,11 @@ class RelevanceFloor:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate's relevance against the floor."""
-        return floored(candidates, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
+        return floored(pool, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -77,13 +101,15 @@ class RelevanceShare:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate's relevance against its share of the best."""
-        best = max(readings(first_wave(candidates), "relevance"), default=0.0)
+        best = pool.first_wave().best("relevance") or 0.0
         least = round(self.at_least * best, PLACES)
-        outcome = floored(candidates, "relevance", least, Reason.RELEVANCE_SHARE)
         facts = {"best": best, "share": self.at_least}
-        return Outcome(outcome.kept, outcome.decisions, facts)
+        weighed = floored(pool, "relevance", least, Reason.RELEVANCE_SHARE)
+        return weighed._replace(facts=facts)
 
 
 @dataclass(frozen=True)
@@ -101,9 +127,11 @@ class ScoreFloor:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate's fused score against the floor."""
-        return floored(candidates, "fused", self.at_least, Reason.SCORE_FLOOR)
+        return floored(pool, "fused", self.at_least, Reason.SCORE_FLOOR)
 
 
 @dataclass(frozen=True)
@@ -126,31 +154,27 @@ class DenseFloor:
         if self.waived_at is not None:
             demand(self.name, "waived_at", self.waived_at, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Hold each candidate against the floor, and those below against the waiver."""
-        outcome = floored(candidates, self.signal, self.at_least, Reason.DENSE_FLOOR)
-        if self.waived_at is None or not outcome.decisions:
-            return outcome
-        below = {d.chunk_id for d in outcome.decisions}
-        weak = [c for c in candidates if c.chunk.id in below]
-        waivers = zip(weak, readings(weak, self.waiver), strict=True)
-        waived = {c.chunk.id: value for c, value in waivers if value >= self.waived_at}
-        decisions = [
-            self._decision(d, waived.get(d.chunk_id)) for d in outcome.decisions
-        ]
-        dropped = {d.chunk_id for d in decisions if d.verdict is DROPPED}
-        kept = [c for c in candidates if c.chunk.id not in dropped]
-        return Outcome(tuple(kept), tuple(decisions))
+    __call__ = by_columns
 
-    def _decision(self, decision: Decision, waiver: float | None) -> Decision:
-        if waiver is None:
-            return decision
-        evidence = {
-            **decision.evidence,
-            self.waiver: waiver,
-            "waived_at": self.waived_at,
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
+        """Hold each candidate against the floor, and those below against the waiver."""
+        weak = ~(pool.readings(self.signal) >= self.at_least)
+        bar, waived = self.waived_at, np.zeros(len(pool), bool)
+        if bar is not None and weak.any():
+            waivers = pool.keeping(pool.rows[weak]).readings(self.waiver)
+            waived[weak] = waivers >= bar
+        shown = partial(self._shown, pool)
+        return dropping(pool, weak, Reason.DENSE_FLOOR, shown, waived)
+
+    def _shown(self, pool: Pool, row: int) -> dict[str, Scalar]:
+        shown: dict[str, Scalar] = {
+            self.signal: pool.reading(row, self.signal),
+            "at_least": self.at_least,
         }
-        return Decision(decision.chunk_id, SPARED, decision.reason, evidence)
+        waiver, bar = pool.reading(row, self.waiver), self.waived_at
+        if bar is None or waiver < bar:
+            return shown
+        return {**shown, self.waiver: waiver, "waived_at": bar}
 
 
 @dataclass(frozen=True)
@@ -169,20 +193,23 @@ class Answerable:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold the chance of the best three against the bar."""
-        relevances = readings(first_wave(candidates), "relevance")
-        chance = chance_of_one(relevances)
+        relevances = pool.first_wave().readings("relevance")
+        relevances.sort()
+        best = relevances[-BEST:].tolist()
+        chance = chance_of_one(best)
         facts = {
-            "best": max(relevances, default=None),
+            "best": max(best, default=None),
             "chance": chance,
             "at_least": self.at_least,
         }
         if chance is None or chance >= self.at_least:
-            return Outcome(candidates, facts=facts)
+            return Weighed(pool, facts=facts)
         drop = Drop.because(Reason.UNANSWERABLE, **facts)
-        sifted = sift(candidates, lambda _: drop)
-        return Outcome(sifted.kept, sifted.decisions, facts)
+        return sifted(pool, lambda _: drop)._replace(facts=facts)
 
 
 @dataclass(frozen=True)
@@ -233,9 +260,11 @@ class MaxDistance:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 0.0, 2.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate's distance against the ceiling."""
-        return _within(candidates, self.at_most, Reason.MAX_DISTANCE)
+        return ceiled(pool, "distance", self.at_most, Reason.MAX_DISTANCE)
 
 
 @dataclass(frozen=True)
@@ -251,20 +280,11 @@ class DistanceThresholds:
         demand(self.name, "strict", self.strict, 0.0, 2.0)
         demand(self.name, "fallback", self.fallback, self.strict, 2.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Try the strict threshold, then the fallback."""
-        if any(c.signal("distance") <= self.strict for c in candidates):
-            return _within(candidates, self.strict, Reason.STRICT_DISTANCE)
-        return _within(candidates, self.fallback, Reason.FALLBACK_DISTANCE)
-
-
-def _within(
-    candidates: tuple[Candidate, ...], at_most: float, reason: Reason
-) -> Outcome:
-    def too_far(candidate: Candidate) -> Drop | None:
-        distance = candidate.signal("distance")
-        if distance <= at_most:
-            return None
-        return Drop.because(reason, distance=distance, at_most=at_most)
-
-    return sift(candidates, too_far)
+        met = (pool.readings("distance") <= self.strict).any()
+        if met:
+            return ceiled(pool, "distance", self.strict, Reason.STRICT_DISTANCE)
+        return ceiled(pool, "distance", self.fallback, Reason.FALLBACK_DISTANCE)

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from kept.errors import NotFoundError
 from kept.filters import Filters
-from kept.model import Candidate, Chunk, Document
+from kept.model import Chunk, Document
+from kept.pool import Pool, Roll
 from kept.ports import Leg as LegPort
-from kept.signals import Floats, QueryTerms, bm25, measured, rows_of
-from kept.stages.rescore import candidate_of
+from kept.signals import Floats, QueryTerms, bm25, measured
 from kept.stores import reading
 from kept.stores.dense import exact_cosines, unit_of
 from kept.stores.filtering import allowed_chunks
@@ -178,7 +178,7 @@ class Shelf:
         terms: QueryTerms,
         legs: Mapping[str, LegPort],
         pinned: Iterable[str] = (),
-    ) -> tuple[Candidate, ...]:
+    ) -> Pool:
         """Return every chunk of the *legs* with all that was measured of it."""
         forced = _numbers(self.connection, self.tenant, pinned)
         keys = sorted(
@@ -195,14 +195,8 @@ class Shelf:
         for name, leg in legs.items():
             held = set(leg.keys.tolist())
             columns[f"in_{name}"] = np.array([float(key in held) for key in keys])
-        return tuple(
-            [
-                candidate_of(row.chunk, row.document, signals["cosine"], signals, each)
-                for row, signals, each in zip(
-                    rows, rows_of(columns), vectors, strict=True
-                )
-            ]
-        )
+        documents = (found >> ORD_BITS).tolist()
+        return Pool.on(Roll(rows, cosines, columns, vectors, documents))
 
     def _fetch(self, keys: Iterable[int]) -> None:
         """Read those of the chunks and their documents that were not read yet."""

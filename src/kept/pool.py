@@ -1,0 +1,344 @@
+"""The pool: the candidates of a query by columns, each made when it is looked at.
+
+A query weighs a hundred candidates in a dozen stages and hands over a handful. Stages
+that weigh all of them alike work on columns; what there is to say of each candidate is
+put off until somebody asks.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kept.errors import MissingSignalError
+from kept.model import (
+    NOTHING,
+    Candidate,
+    Chunk,
+    Document,
+    candidate_of,
+)
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+class Column(NamedTuple):
+    """A signal by row, and who has it; without *there*, all do."""
+
+    values: Floats
+    there: NDArray[np.bool_] | None = None
+
+
+class Entry(Protocol):
+    """A chunk with its document: a candidate, or what is going to be one."""
+
+    @property
+    def chunk(self) -> Chunk:
+        """What may be cited."""
+        ...
+
+    @property
+    def document(self) -> Document:
+        """Where it is from."""
+        ...
+
+
+class Roll:
+    """Entries as they were handed in, and what was read of all of them so far."""
+
+    def __init__(
+        self,
+        entries: Sequence[Entry],
+        scores: Floats,
+        columns: Mapping[str, Floats],
+        vectors: Sequence[Any] | NDArray[np.float32],
+        numbers: Sequence[int] = (),
+    ) -> None:
+        self.entries = entries
+        self.numbers = numbers
+        self.rows: Rows = np.arange(len(entries))
+        self.scores = scores
+        self.vectors = vectors
+        self.columns = {name: Column(values) for name, values in columns.items()}
+        self.given: tuple[Candidate, ...] | None = None
+        self.protected: frozenset[int] = frozenset()
+        self.pinned: frozenset[int] = frozenset()
+
+    @classmethod
+    def of(cls, candidates: tuple[Candidate, ...]) -> "Roll":
+        """Return candidates as a roll; their signals are read one by one."""
+        scores = np.array([c.score for c in candidates], np.float64)
+        roll = cls(candidates, scores, NOTHING, ())
+        roll.given = candidates
+        shielded = [row for row, c in enumerate(candidates) if c.protected]
+        roll.protected = frozenset(shielded)
+        roll.pinned = frozenset([row for row in shielded if candidates[row].pinned])
+        return roll
+
+    @cached_property
+    def ids(self) -> list[str]:
+        """The id of every chunk."""
+        return [entry.chunk.id for entry in self.entries]
+
+    @cached_property
+    def documents(self) -> Sequence[int | str]:
+        """What every chunk's document goes by: its number, if there is one, or id."""
+        return self.numbers or [entry.document.id for entry in self.entries]
+
+    @property
+    def distinct(self) -> bool:
+        """Tell whether every chunk is there once; what a shelf recalls always is."""
+        return self.given is None or len(set(self.ids)) == len(self.ids)
+
+    def column(self, name: str) -> Column | None:
+        """Return a signal, if anybody has it."""
+        found = self.columns.get(name)
+        if found is None and self.given is not None:
+            there = [name in c.signals for c in self.given]
+            if any(there):
+                values = [c.signals.get(name, 0.0) for c in self.given]
+                who = None if all(there) else np.array(there, bool)
+                found = self.columns[name] = Column(np.array(values, float), who)
+        return found
+
+    def signals(self, row: int) -> dict[str, float]:
+        """Return every signal of one of them, in the order in which they were set."""
+        if self.given is not None:
+            return dict(self.given[row].signals)
+        return dict(zip(self.columns, self._table[row].tolist(), strict=True))
+
+    @cached_property
+    def _table(self) -> Floats:
+        return np.array([values for values, _ in self.columns.values()]).T
+
+    def vector(self, row: int) -> Any:  # noqa: ANN401 -- as the candidate holds it
+        """Return the vector of one of them."""
+        return self.vectors[row] if self.given is None else self.given[row].vector
+
+
+class Pool(Sequence[Candidate]):
+    """Some rows of a roll in an order, with what was added to them since.
+
+    A pool is never changed: a stage makes another one, of the same roll.
+    """
+
+    __slots__ = ("added", "protected", "roll", "rows", "scores")
+
+    def __init__(
+        self,
+        roll: Roll,
+        rows: Rows,
+        scores: Floats,
+        added: Mapping[str, Column],
+        protected: frozenset[int],
+    ) -> None:
+        self.roll = roll
+        self.rows = rows
+        self.scores = scores
+        self.added = added
+        self.protected = protected
+
+    @classmethod
+    def of(cls, candidates: Iterable[Candidate]) -> "Pool":
+        """Return candidates as a pool, in the order they have."""
+        if isinstance(candidates, Pool):
+            return candidates
+        return cls.on(Roll.of(tuple(candidates)))
+
+    @classmethod
+    def on(cls, roll: Roll) -> "Pool":
+        """Return the pool of all who are on a roll."""
+        return cls(roll, roll.rows, roll.scores, NOTHING, roll.protected)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, place: int) -> Candidate: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Pool": ...
+    def __getitem__(self, place: int | slice) -> "Candidate | Pool":
+        """Return the candidate at a place, or the pool of those at several."""
+        if isinstance(place, slice):
+            return self.keeping(self.rows[place])
+        return self._made(int(self.rows[place]))
+
+    def __iter__(self) -> Iterator[Candidate]:
+        return map(self._made, self.rows.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return self.candidates == (
+            other.candidates if isinstance(other, Pool) else other
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.candidates)
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All of them, made."""
+        given = self.roll.given
+        if given is not None and self._as_given and self.rows is self.roll.rows:
+            return given
+        return tuple(self)
+
+    @property
+    def _as_given(self) -> bool:
+        return (
+            not self.added
+            and self.scores is self.roll.scores
+            and self.protected is self.roll.protected
+        )
+
+    def _made(self, row: int) -> Candidate:
+        roll = self.roll
+        if roll.given is not None and self._as_given:
+            return roll.given[row]
+        signals = roll.signals(row)
+        for name, (values, there) in self.added.items():
+            if there is None or there[row]:
+                signals[name] = values.item(row)
+        return candidate_of(
+            roll.entries[row].chunk,
+            roll.entries[row].document,
+            self.scores.item(row),
+            signals,
+            roll.vector(row),
+            protected=row in self.protected,
+            pinned=row in roll.pinned,
+        )
+
+    def _column(self, name: str) -> Column | None:
+        return self.added.get(name) or self.roll.column(name)
+
+    def readings(self, name: str) -> Floats:
+        """Return one signal of every candidate, or say who lacks it."""
+        column = self._column(name)
+        if column is None:
+            for candidate in self:
+                raise MissingSignalError(candidate.id, name, candidate.signals)
+            return np.empty(0)
+        values, there = column
+        if there is not None and not there[self.rows].all():
+            without = next(c for c in self if name not in c.signals)
+            raise MissingSignalError(without.id, name, without.signals)
+        return values[self.rows]
+
+    def best(self, name: str) -> float | None:
+        """Return the highest reading, if there is any."""
+        return float(self.readings(name).max()) if len(self) else None
+
+    def reading(self, row: int, name: str, default: float = 0.0) -> float:
+        """Return one signal of one candidate, or the *default* if it lacks it."""
+        column = self._column(name)
+        if column is None or not (column.there is None or column.there[row]):
+            return default
+        return column.values.item(row)
+
+    def holds(self, name: str) -> bool:
+        """Tell whether a candidate has the signal *name*."""
+        column = self._column(name)
+        if column is None or not len(self):
+            return False
+        return column.there is None or bool(column.there[self.rows].any())
+
+    def shielded(self) -> NDArray[np.bool_]:
+        """Tell of each candidate whether it is protected."""
+        there = np.zeros(len(self.roll.rows), bool)
+        there[list(self.protected)] = True
+        return there[self.rows]
+
+    def keeping(self, rows: Rows) -> "Pool":
+        """Return the pool of some rows, in their order."""
+        return Pool(self.roll, rows, self.scores, self.added, self.protected)
+
+    def shielding(self, rows: Iterable[int]) -> "Pool":
+        """Return the pool with some rows protected."""
+        protected = self.protected.union(rows)
+        return Pool(self.roll, self.rows, self.scores, self.added, protected)
+
+    def scored(self, scores: Floats) -> "Pool":
+        """Return the pool with other scores."""
+        column = self._spread(scores).values
+        return Pool(self.roll, self.rows, column, self.added, self.protected)
+
+    def measured(self, **signals: Floats) -> "Pool":
+        """Return the pool with further signals.
+
+        A signal of fewer than there are is that of the first.
+        """
+        columns = {name: self._spread(values) for name, values in signals.items()}
+        added = {**self.added, **columns}
+        return Pool(self.roll, self.rows, self.scores, added, self.protected)
+
+    def _spread(self, values: Floats) -> Column:
+        rows, size = self.rows[: len(values)], len(self.roll.rows)
+        column = np.zeros(size)
+        column[rows] = values
+        if len(rows) == size:
+            return Column(column)
+        there = np.zeros(size, bool)
+        there[rows] = True
+        return Column(column, there)
+
+    def ranked(self) -> "Pool":
+        """Return the pool in the one order there is: best score first, then chunk id.
+
+        The chunk id makes the order total, so ties never depend on the store. Few
+        scores are equal, so ids are compared only where they are.
+        """
+        scores = self.scores[self.rows]
+        places = (-scores).argsort(kind="stable")
+        rows, scores = self.rows[places], scores[places]
+        [ties] = (scores[1:] == scores[:-1]).nonzero()
+        if len(ties):
+            rows = np.array(self._untied(rows.tolist(), ties.tolist()))
+        return self.keeping(rows)
+
+    def _untied(self, rows: list[int], ties: list[int]) -> list[int]:
+        """Order by id those at the places *ties* and after, who score the same."""
+        start = ties[0]
+        for place, after in zip(ties, [*ties[1:], -1], strict=True):
+            if after != place + 1:
+                tied = slice(start, place + 2)
+                rows[tied] = sorted(rows[tied], key=self._id_of)
+                start = after
+        return rows
+
+    def _id_of(self, row: int) -> str:
+        return self.roll.entries[row].chunk.id
+
+    def seats(self) -> Rows:
+        """Return the rows as limits serve them: pinned, protected, then the rest.
+
+        Among the protected the nearest comes first; the rest keep their order.
+        """
+        if not self.protected:
+            return self.rows
+        shielded = self.shielded()
+        first = sorted(self.rows[shielded].tolist(), key=self._precedence)
+        return np.concatenate((np.array(first, np.intp), self.rows[~shielded]))
+
+    def _precedence(self, row: int) -> tuple[bool, float, str]:
+        return (
+            row not in self.roll.pinned,
+            self.reading(row, "distance"),
+            self.roll.ids[row],
+        )
+
+    def waves(self) -> list[NDArray[np.bool_] | slice]:
+        """Return the places of those whom each wave of recall brought, the first first.
+
+        All have the signal or none has: one search goes in one wave or in several.
+        """
+        if not self.holds("wave"):
+            return [slice(None)]
+        waves = self.readings("wave")
+        return [waves == wave for wave in np.unique(waves)]
+
+    def first_wave(self) -> "Pool":
+        """Return those by which a question as a whole is judged, however many."""
+        return self.keeping(self.rows[self.waves()[0]]) if self.holds("wave") else self
