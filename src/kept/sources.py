@@ -17,13 +17,13 @@ from kept.receipts import Source
 from kept.text.draft import Draft
 from kept.text.reading import (
     FORMATS,
-    SIDECARS,
     FetchLimits,
     ReadOptions,
     printable,
     read_bytes,
     read_path,
     read_url,
+    sidecars_of,
     walk,
 )
 
@@ -207,14 +207,9 @@ def _failed(uri: str, error: KeptError) -> Handed:
 def raw_digest(path: Path, options: ReadOptions) -> str:
     """Return a digest of a file, of what is declared beside it, and of the options."""
     digest = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass"))
-    beside = (
-        path.with_name(name + ending)
-        for name in (path.name, path.stem)
-        for ending in SIDECARS
-    )
-    for file in (path, *beside):
+    for name in (str(path), *sidecars_of(path)):
         try:
-            with file.open("rb") as opened:
+            with open(name, "rb") as opened:  # noqa: PTH123 -- most are names that are not there
                 digest.update(hashlib.file_digest(opened, "sha256").digest())
         except OSError:
             digest.update(b"-")

@@ -216,14 +216,19 @@ def _walk_folder(
 
 def _sidecar(path: Path) -> Mapping[str, Any]:
     """Return what the file beside *path* declares about it."""
-    for name in (path.name, path.stem):
-        for ending in SIDECARS:
-            beside = path.with_name(name + ending)
-            if beside.is_file():
-                source = printable(beside)
-                text, _ = decode(beside.read_bytes(), source=source)
-                return parse_yaml(text, source)
+    for name in sidecars_of(path):
+        if os.path.isfile(name):  # noqa: PTH113 -- a path takes five times as long
+            source = printable(beside := Path(name))
+            text, _ = decode(beside.read_bytes(), source=source)
+            return parse_yaml(text, source)
     return {}
+
+
+def sidecars_of(path: Path) -> list[str]:
+    """Return the names that a file about *path* may have; the first one counts."""
+    folder = str(path).removesuffix(path.name)
+    names = (path.name, path.stem)
+    return [f"{folder}{name}{ending}" for name in names for ending in SIDECARS]
 
 
 def _read(data: bytes, source: _Source) -> Reading:
