@@ -1,9 +1,9 @@
 """Reading ahead: files that queries touch come into memory before queries need them.
 
-A thread of its own has the system read one piece after the other, and rests as long
-after each, so that a query's own reads never queue behind more than one piece. It
-begins with a process's second search: a process that asks once has nothing of it. No
-answer depends on it, only how long the first answers take.
+A thread of its own has the system read one piece after the other, and rests twice as
+long after each, so that a query's own reads never queue behind more than one piece,
+and seldom behind that. It begins with a process's second search: a process that asks
+once has nothing of it. No answer depends on it, only how long the first answers take.
 """
 
 import os
@@ -24,7 +24,8 @@ _SEARCHES = 2
 _PLACES = 16
 _LOOKED_AT = 8
 _PIECES_BETWEEN_LOOKS = 64
-_LONGEST_REST_SECONDS = 0.05
+_REST = 2.0
+_LONGEST_REST_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 5.0
 
 
@@ -131,11 +132,11 @@ class ReadAhead:
             yield self._truth
 
     def _fetch(self, pages: FilePages, offset: int, length: int) -> None:
-        """Bring one piece into memory, and rest as long."""
+        """Bring one piece into memory, and rest twice as long."""
         began = time.monotonic()
         pages.bring(offset, length)
         took = time.monotonic() - began
-        self._stop.wait(min(took, _LONGEST_REST_SECONDS))
+        self._stop.wait(min(_REST * took, _LONGEST_REST_SECONDS))
 
 
 def _pieces(files: Iterable[Path]) -> Iterator[tuple[FilePages, int, int]]:
