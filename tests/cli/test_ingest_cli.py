@@ -1,11 +1,15 @@
 """kept ingest: files, folders and streams, changed, removed and unreadable."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from commands import Ran, kept
 from kept.cli.options import value_of
+from kept.embedders.hash import HashEmbedder
+from kept.errors import EmbedderError
+from kept.ports import Vectors
 
 HASH = ("--embedder", "hash")
 ROWS = {
@@ -225,6 +229,35 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
     for score in ("much", "-1", "2.5", ""):
         refused = take_in(docs, "--label", f"Sleep={score}")
         assert "ITEM=SCORE" in refused.complaint(3)
+
+
+def test_an_end_in_the_middle_says_how_far_it_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the error, which stays one line; what was told is stored."""
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number in range(30):
+        words = " ".join(f"word{number * 40 + place}" for place in range(40))
+        (folder / f"page-{number:02}.txt").write_text(words)
+    real = HashEmbedder.embed
+
+    def tired(embedder: HashEmbedder, texts: Sequence[str]) -> Vectors:
+        if any("word1000" in text for text in texts):
+            msg = "the embedder is not there any more"
+            raise EmbedderError(msg)
+        return real(embedder, texts)
+
+    monkeypatch.setattr(HashEmbedder, "embed", tired)
+    ran = kept("ingest", folder, "--store", tmp_path / "store", *HASH)
+    monkeypatch.undo()
+    again = kept("ingest", folder, "--store", tmp_path / "store", *HASH)
+
+    assert ran.complaint(6) == "the embedder is not there any more"
+    told = ran.out.splitlines()
+    assert 0 < len(told) - 1 < 30
+    assert told[-1] == f"stopped after {len(told) - 1} created"
+    assert f"{len(told) - 1} unchanged" in again.out
 
 
 def test_numbers_and_flags_are_declared_as_such(docs: Path) -> None:

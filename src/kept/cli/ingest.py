@@ -149,8 +149,8 @@ def take_in(
                 elif receipt.status != "unchanged":
                     say(line(receipt))
         except KeptError:
-            if counts:
-                complain(f"stopped after {summary(counts)}")
+            if counts and not as_json:
+                say(f"stopped after {summary(counts)}")
             raise
     return counts
 
