@@ -7,7 +7,7 @@ import pytest
 
 SRC = Path(__file__).parents[1] / "src" / "kept"
 LAYERS = (
-    {"errors", "closing", "logs", "products"},
+    {"errors", "closing", "logs", "products", "sharing"},
     {"model", "extras"},
     {"decisions", "signals", "filters", "receipts", "comparisons", "admitting"},
     {"pool", "duplicates", "counters"},

@@ -1,6 +1,5 @@
 """The default embedder: all-MiniLM-L6-v2, offline once installed."""
 
-import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,15 +13,9 @@ from kept.embedders.device import Device
 from kept.embedders.encoders import Encoder, load
 from kept.model_sources import Progress
 from kept.ports import Vectors
+from kept.sharing import all_cores
 
 MAX_CHARS = 10_000
-
-
-def all_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
