@@ -26,16 +26,17 @@ from kept.errors import StoreReadOnlyError
 from kept.products import products
 from kept.stores.codes import Codes
 from kept.stores.contents import Contents
+from kept.stores.cosines import exact_cosines, products_of, unit_of
 from kept.stores.index_ports import Pause, at_once, near_by_search
 from kept.stores.rows import IndexTorn, RowFiles, Scored, best, unwritten
 
-__all__ = ["DenseIndex", "IndexTorn", "exact_cosines", "unit_of"]
+__all__ = ["DenseIndex", "IndexTorn"]
 
 _DAMAGE = (OSError, ValueError, EOFError, RuntimeError, struct.error)
-_PLACES = 9
 _UNIT_TOLERANCE = 1e-4
 _SCAN_MARGIN = 5e-4
 _CLEARLY = 3.6
+_LIKELIEST = 3
 _BARELY = 1.8
 _GATHERED = 4096
 _USUAL_SIZE = 100_000
@@ -274,9 +275,10 @@ class DenseIndex:
             above = estimates > estimates[-1]
             if chosen is not None:
                 above &= chosen[positions]
-            found = self._scan(unit, limit, positions[above])
             margin = codes.spread * (_CLEARLY if wanted < most else _BARELY)
-            goal = found[1][-1] - margin if len(found[1]) == limit else -math.inf
+            found, goal = self._best_of(
+                unit, limit, positions[above], estimates[above], margin
+            )
             if estimates[-1] < goal:
                 return found
             if wanted == most:
@@ -285,6 +287,29 @@ class DenseIndex:
         pause()
         alive = self._contents.table.alive if chosen is None else chosen
         return self._scan(unit, limit, np.flatnonzero(alive))
+
+    def _best_of(
+        self,
+        unit: NDArray[np.float64],
+        limit: int,
+        positions: NDArray[np.int64],
+        estimates: NDArray[np.float32],
+        margin: float,
+    ) -> tuple[Scored, float]:
+        """Return the best of *positions*, and the estimate that has no hope to be.
+
+        The likeliest are scored first. Of the others, only those are that may still
+        be among the best then: they are fewer than half, and each costs a read.
+        """
+        likeliest = _LIKELIEST * limit
+        found = self._scan(unit, limit, positions[:likeliest])
+        goal = _goal(found, limit, margin)
+        hopeful = positions[likeliest:][estimates[likeliest:] >= goal]
+        if len(hopeful):
+            others = self._scan(unit, limit, hopeful)
+            keys = np.concatenate([found[0], others[0]])
+            found = best(keys, np.concatenate([found[1], others[1]]), limit)
+        return found, _goal(found, limit, margin)
 
     def _likely(
         self, codes: Codes, unit: NDArray[np.float64], wanted: int
@@ -310,13 +335,13 @@ class DenseIndex:
     ) -> NDArray[np.float32]:
         """Return products in float32, good to `_SCAN_MARGIN`."""
         if _MOSTLY * self._contents.rows <= len(positions):
-            products = _products(self._contents.mapped(), query)
+            products = products_of(self._contents.mapped(), query)
             return products[self._contents.table.rows[positions]]
         products = np.empty(len(positions), np.float32)
         for start in range(0, len(positions), _GATHERED):
             part = positions[start : start + _GATHERED]
             rows = self._contents.gather(part)
-            products[start : start + len(part)] = _products(rows, query)
+            products[start : start + len(part)] = products_of(rows, query)
         return products
 
     def _scored(
@@ -352,37 +377,9 @@ class DenseIndex:
             raise ValueError(msg)
 
 
-def unit_of(query: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return *query* at length 1, in float64."""
-    wide = np.asarray(query, np.float64).reshape(-1)
-    length = math.sqrt(float(np.einsum("i,i->", wide, wide)))
-    if not (math.isfinite(length) and length > 0.0):
-        msg = f"a query vector of length {length} has no direction; embed it again"
-        raise ValueError(msg)
-    return wide / length
-
-
-def _products(
-    rows: NDArray[np.float32], query: NDArray[np.float32]
-) -> NDArray[np.float32]:
-    """Return the product of each row with *query*, on one thread.
-
-    Given the matrix whole, BLAS spreads it over all cores and waits for each of them:
-    twenty times as long where one of these is busy, and little gained elsewhere.
-    """
-    products: NDArray[np.float32] = np.matmul(rows[:, np.newaxis], query)[:, 0]
-    return products
-
-
-def exact_cosines(
-    unit: NDArray[np.float64], vectors: NDArray[np.float32]
-) -> NDArray[np.float64]:
-    """Return cosines in float64, each row's bits the same beside any others."""
-    rows = vectors.astype(np.float64)
-    products = np.einsum("ij,j->i", rows, unit)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    cosines: NDArray[np.float64] = np.round(products / lengths, _PLACES) + 0.0
-    return cosines
+def _goal(found: Scored, limit: int, margin: float) -> float:
+    """Return the estimate below which nothing can be among the *limit* best."""
+    return float(found[1][-1]) - margin if len(found[1]) == limit else -math.inf
 
 
 def _deeper(estimates: NDArray[np.float32], goal: float) -> int:

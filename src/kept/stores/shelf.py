@@ -14,7 +14,7 @@ from kept.pool import Pool, Roll
 from kept.ports import Leg as LegPort
 from kept.signals import Floats, QueryTerms, bm25, measured
 from kept.stores import reading
-from kept.stores.dense import exact_cosines, unit_of
+from kept.stores.cosines import exact_cosines, unit_of
 from kept.stores.filtering import allowed_chunks
 from kept.stores.index_ports import Indexes, Pause, at_once
 from kept.stores.sql import Connection, each, every, first, marks

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.signals import K1
-from kept.stores.dense import exact_cosines, unit_of
+from kept.stores.cosines import exact_cosines, unit_of
 from kept.stores.index_ports import Keys, Pause, at_once, near_by_search
 from kept.stores.milvus.collection import Collection
 from kept.stores.milvus.faults import CollectionAwayError

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.stores.dense import exact_cosines, unit_of
+from kept.stores.cosines import exact_cosines, unit_of
 from kept.stores.index_ports import Keys, Pause, at_once, near_by_search
 from kept.stores.postgres.graphs import kind_of
 from kept.stores.postgres.portable import Connection
