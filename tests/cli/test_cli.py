@@ -297,15 +297,17 @@ def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     docs.mkdir()
     for i in range(400):
         (docs / f"{i}.txt").write_text(f"Page {i} is about boiler {i}. " * 20)
-    process = started("ingest", docs, "--store", tmp_path / "s", *HASH, "--json")
+    command = ("ingest", docs, "--store", tmp_path / "s", *HASH, "--json")
+    process = started(*command, bufsize=0)
     assert process.stdout is not None
-    lines = [process.stdout.readline()]
+    first = process.stdout.readline()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
 
     assert process.returncode == 130
     assert err == b"kept: interrupted; what was acknowledged is stored\n"
-    told = {json.loads(x)["document_id"] for x in [*lines, *out.splitlines()]}
+    whole = (first + out).rpartition(b"\n")[0].splitlines()
+    told = {json.loads(line)["document_id"] for line in whole}
     shown = kept("documents", "--store", tmp_path / "s", "--json").json["documents"]
     assert told <= {row["document_id"] for row in shown}
     assert len(told) < 400
