@@ -12,16 +12,19 @@ import numpy as np
 
 from kept.model import Candidate, Chunk, Document, Query
 from kept.pipeline import Pipeline
+from kept.pool import Pool, Roll
 from kept.presets import PRESETS, Parts
 
 QUERY = Query(text="how much does the dose depend on weight", item="Sleep")
 
 
-def pool(size: int, *, seed: int = 7) -> list[Candidate]:
-    """Return *size* candidates of which most are weak, as in a real query."""
+def pool(size: int, *, seed: int = 7) -> Pool:
+    """Return *size* candidates of which most are weak, as recall hands them over."""
     dice = random.Random(seed)  # noqa: S311 -- a benchmark, not a secret
     vectors = np.random.default_rng(seed).standard_normal((size, 384), np.float32)
-    return [_candidate(place, dice, vectors[place]) for place in range(size)]
+    made = [_candidate(place, dice, vectors[place]) for place in range(size)]
+    columns = {n: np.array([c.signals[n] for c in made]) for n in made[0].signals}
+    return Pool.on(Roll(made, columns["cosine"], columns, vectors))
 
 
 def _candidate(place: int, dice: random.Random, vector: object) -> Candidate:
@@ -53,7 +56,7 @@ def _candidate(place: int, dice: random.Random, vector: object) -> Candidate:
     )
 
 
-def microseconds(pipeline: Pipeline, candidates: list[Candidate]) -> float:
+def microseconds(pipeline: Pipeline, candidates: Pool) -> float:
     """Return the smallest time of one run of *pipeline*."""
     times = timeit.repeat(lambda: pipeline(QUERY, candidates), number=20, repeat=50)
     return min(times) / 20 * 1e6

@@ -142,17 +142,20 @@ def _weighs(stage: Any) -> TypeGuard[Weighing]:  # noqa: ANN401 -- any stage
 def _accounted(before: Pool, weighed: Weighed) -> bool:
     """Tell at a glance whether each is kept or gone, and nobody gone was protected."""
     after, gone = weighed.pool, weighed.gone
-    if after is before and not len(gone):
-        return True
+    if before.protected and (
+        not before.protected <= after.protected
+        or not before.protected.isdisjoint(gone.tolist())
+    ):
+        return False
+    if after.rows is before.rows:
+        return not len(gone)
     held = np.zeros(len(before.roll.rows), bool)
     held[after.rows] = True
     held[gone] = True
     return (
         after.roll is before.roll
         and len(before) == len(after) + len(gone)
-        and bool(held[before.rows].all())
-        and before.protected <= after.protected
-        and before.protected.isdisjoint(gone.tolist() if before.protected else ())
+        and np.count_nonzero(held[before.rows]) == len(before)
     )
 
 

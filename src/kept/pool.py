@@ -7,6 +7,7 @@ put off until somebody asks.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
@@ -55,10 +56,9 @@ class Roll:
         scores: Floats,
         columns: Mapping[str, Floats],
         vectors: Sequence[Any] | NDArray[np.float32],
-        numbers: Sequence[int] = (),
+        documents: NDArray[np.int64] | None = None,
     ) -> None:
         self.entries = entries
-        self.numbers = numbers
         self.rows: Rows = np.arange(len(entries))
         self.scores = scores
         self.vectors = vectors
@@ -66,6 +66,8 @@ class Roll:
         self.given: tuple[Candidate, ...] | None = None
         self.protected: frozenset[int] = frozenset()
         self.pinned: frozenset[int] = frozenset()
+        if documents is not None:
+            self.documents = documents
 
     @classmethod
     def of(cls, candidates: tuple[Candidate, ...]) -> "Roll":
@@ -84,9 +86,11 @@ class Roll:
         return [entry.chunk.id for entry in self.entries]
 
     @cached_property
-    def documents(self) -> Sequence[int | str]:
-        """What every chunk's document goes by: its number, if there is one, or id."""
-        return self.numbers or [entry.document.id for entry in self.entries]
+    def documents(self) -> NDArray[np.int64]:
+        """A number for each chunk's document."""
+        numbers: dict[str, int] = {}
+        ids = [entry.document.id for entry in self.entries]
+        return np.array([numbers.setdefault(id_, len(numbers)) for id_ in ids], int)
 
     @property
     def distinct(self) -> bool:
@@ -104,19 +108,28 @@ class Roll:
                 found = self.columns[name] = Column(np.array(values, float), who)
         return found
 
-    def signals(self, row: int) -> dict[str, float]:
-        """Return every signal of one of them, in the order in which they were set."""
+    def signals(self, rows: Rows) -> list[dict[str, float]]:
+        """Return all signals of some of them, in the order in which they were set."""
         if self.given is not None:
-            return dict(self.given[row].signals)
-        return dict(zip(self.columns, self._table[row].tolist(), strict=True))
-
-    @cached_property
-    def _table(self) -> Floats:
-        return np.array([values for values, _ in self.columns.values()]).T
+            return [dict(self.given[row].signals) for row in rows.tolist()]
+        return filled([{} for _ in rows], self.columns, rows)
 
     def vector(self, row: int) -> Any:  # noqa: ANN401 -- as the candidate holds it
         """Return the vector of one of them."""
         return self.vectors[row] if self.given is None else self.given[row].vector
+
+
+def filled(
+    signals: list[dict[str, float]], columns: Mapping[str, Column], rows: Rows
+) -> list[dict[str, float]]:
+    """Return the *signals* of some rows with those of *columns*."""
+    for name, (values, there) in columns.items():
+        readings = values[rows].tolist()
+        who = signals if there is None else compress(signals, there[rows])
+        known = readings if there is None else compress(readings, there[rows])
+        for each, reading in zip(who, known, strict=True):
+            each[name] = reading
+    return signals
 
 
 class Pool(Sequence[Candidate]):
@@ -164,10 +177,10 @@ class Pool(Sequence[Candidate]):
         """Return the candidate at a place, or the pool of those at several."""
         if isinstance(place, slice):
             return self.keeping(self.rows[place])
-        return self._made(int(self.rows[place]))
+        return self.keeping(self.rows[[place]]).candidates[0]
 
     def __iter__(self) -> Iterator[Candidate]:
-        return map(self._made, self.rows.tolist())
+        return iter(self.candidates)
 
     def __eq__(self, other: object) -> bool:
         return self.candidates == (
@@ -180,10 +193,26 @@ class Pool(Sequence[Candidate]):
     @property
     def candidates(self) -> tuple[Candidate, ...]:
         """All of them, made."""
-        given = self.roll.given
-        if given is not None and self._as_given and self.rows is self.roll.rows:
-            return given
-        return tuple(self)
+        roll, rows = self.roll, self.rows.tolist()
+        if roll.given is not None and self._as_given:
+            whole = self.rows is roll.rows
+            return roll.given if whole else tuple([roll.given[row] for row in rows])
+        signals = filled(roll.signals(self.rows), self.added, self.rows)
+        scores = self.scores[self.rows].tolist()
+        return tuple(
+            [
+                candidate_of(
+                    roll.entries[row].chunk,
+                    roll.entries[row].document,
+                    score,
+                    each,
+                    roll.vector(row),
+                    protected=row in self.protected,
+                    pinned=row in roll.pinned,
+                )
+                for row, score, each in zip(rows, scores, signals, strict=True)
+            ]
+        )
 
     @property
     def _as_given(self) -> bool:
@@ -191,24 +220,6 @@ class Pool(Sequence[Candidate]):
             not self.added
             and self.scores is self.roll.scores
             and self.protected is self.roll.protected
-        )
-
-    def _made(self, row: int) -> Candidate:
-        roll = self.roll
-        if roll.given is not None and self._as_given:
-            return roll.given[row]
-        signals = roll.signals(row)
-        for name, (values, there) in self.added.items():
-            if there is None or there[row]:
-                signals[name] = values.item(row)
-        return candidate_of(
-            roll.entries[row].chunk,
-            roll.entries[row].document,
-            self.scores.item(row),
-            signals,
-            roll.vector(row),
-            protected=row in self.protected,
-            pinned=row in roll.pinned,
         )
 
     def _column(self, name: str) -> Column | None:

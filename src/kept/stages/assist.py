@@ -7,13 +7,16 @@ was recalled like the others, so an injection adds nothing to the counts; the
 chunks that it replaces are dropped, and recalled = selected + dropped holds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-from kept.decisions import DROPPED, PROTECTED, Decision, Outcome, Reason
-from kept.model import Candidate, Query, Scalar
+from kept.decisions import DROPPED, PROTECTED, Decision, Reason
+from kept.model import Query, Scalar
+from kept.pool import Pool
 from kept.stages.bounds import demand
+from kept.weighing import Weighed, by_columns
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,14 @@ class SparseRecall:
         demand(self.name, "distance", self.distance, 0.0, 2.0)
         demand(self.name, "max_chunks", self.max_chunks, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Look among the smallest documents."""
         return injecting(
-            candidates,
+            pool,
             self.distance,
-            lambda c: c.document.chunk_count <= self.max_chunks,
+            lambda count: count <= self.max_chunks,
             Reason.SPARSE_RECALL,
         )
 
@@ -62,66 +67,53 @@ class SmallDense:
         demand(self.name, "min_chunks", self.min_chunks, 1)
         demand(self.name, "max_chunks", self.max_chunks, self.min_chunks)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Look among the small documents."""
         return injecting(
-            candidates,
+            pool,
             self.distance,
-            lambda c: self.min_chunks <= c.document.chunk_count <= self.max_chunks,
+            lambda count: self.min_chunks <= count <= self.max_chunks,
             Reason.SMALL_DENSE,
         )
 
 
 def injecting(
-    candidates: tuple[Candidate, ...],
-    distance: float,
-    small_enough: Callable[[Candidate], bool],
-    reason: Reason,
-) -> Outcome:
+    pool: Pool, distance: float, small: Callable[[int], bool], reason: Reason
+) -> Weighed:
     """Protect the nearest eligible candidate and drop what it replaces."""
-    settled = {c.document.id for c in candidates if c.protected}
-    eligible = (
-        c
-        for c in candidates
-        if c.signal("distance") <= distance
-        and small_enough(c)
-        and c.document.id not in settled
+    roll, distances = pool.roll, pool.readings("distance")
+    near = [
+        row
+        for row in pool.rows[distances <= distance].tolist()
+        if small(roll.entries[row].document.chunk_count)
+    ]
+    settled = {roll.documents.item(row) for row in pool.protected} if near else set()
+    eligible = [row for row in near if roll.documents.item(row) not in settled]
+    if not eligible:
+        return Weighed(pool)
+    reading = partial(pool.reading, name="distance")
+    injected = min(eligible, key=lambda row: (reading(row), roll.ids[row]))
+    replaced = (roll.documents[pool.rows] == roll.documents[injected]) & (
+        distances > reading(injected)
     )
-    injected = min(eligible, key=lambda c: (c.signal("distance"), c.id), default=None)
-    if injected is None:
-        return Outcome(candidates)
-    replaced = {
-        c.id
-        for c in candidates
-        if c.document.id == injected.document.id
-        and c.signal("distance") > injected.signal("distance")
-    }
-    return Outcome(
-        tuple(
-            c.shielded() if c is injected else c
-            for c in candidates
-            if c.id not in replaced
-        ),
-        (
-            _injection(injected, distance, reason),
-            *(_replacement(c, injected) for c in candidates if c.id in replaced),
-        ),
-    )
+    gone = pool.rows[replaced]
 
+    def decide() -> Iterator[Decision]:
+        shown: dict[str, Scalar] = {
+            "distance": reading(injected),
+            "at_most": distance,
+            "document_chunks": roll.entries[injected].document.chunk_count,
+        }
+        yield Decision(roll.ids[injected], PROTECTED, reason, shown)
+        for row in gone.tolist():
+            shown = {
+                "distance": reading(row),
+                "injected": roll.ids[injected],
+                "injected_distance": reading(injected),
+            }
+            yield Decision(roll.ids[row], DROPPED, Reason.REPLACED, shown)
 
-def _injection(injected: Candidate, distance: float, reason: Reason) -> Decision:
-    evidence = {
-        "distance": injected.signal("distance"),
-        "at_most": distance,
-        "document_chunks": injected.document.chunk_count,
-    }
-    return Decision(injected.id, PROTECTED, reason, evidence)
-
-
-def _replacement(candidate: Candidate, injected: Candidate) -> Decision:
-    evidence: dict[str, Scalar] = {
-        "distance": candidate.signal("distance"),
-        "injected": injected.id,
-        "injected_distance": injected.signal("distance"),
-    }
-    return Decision(candidate.id, DROPPED, Reason.REPLACED, evidence)
+    stay = pool.shielding([injected]).keeping(pool.rows[~replaced])
+    return Weighed(stay, gone, decide)

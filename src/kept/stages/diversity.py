@@ -49,10 +49,11 @@ class Diversity:
             return Weighed(pool)
         scores = pool.scores.tolist()
         elsewhere = next_elsewhere(pool)
-        kept: defaultdict[int | str, set[int]] = defaultdict(set)
+        documents = pool.roll.documents.tolist()
+        kept: defaultdict[int, set[int]] = defaultdict(set)
 
         def crowded(row: int) -> Drop | None:
-            beside = kept[pool.roll.documents[row]]
+            beside = kept[documents[row]]
             place = pool.roll.entries[row].chunk.ord
             neighbours = beside & {place - 1, place + 1}
             if len(beside) < self.at_most or not neighbours:
@@ -77,14 +78,14 @@ class Diversity:
 
 def crowding(pool: Pool, at_most: int) -> bool:
     """Tell whether a document has more than *at_most* of the candidates."""
-    documents = pool.roll.documents
-    counts = Counter([documents[row] for row in pool.rows.tolist()])
-    return max(counts.values(), default=0) > at_most
+    documents = pool.roll.documents[pool.rows]
+    documents.sort()
+    return bool(np.count_nonzero(documents[at_most:] == documents[:-at_most]))
 
 
 def next_elsewhere(pool: Pool) -> dict[int, float | None]:
     """Return, for each row, the best score below it of another document."""
-    documents = pool.roll.documents
+    documents = pool.roll.documents.tolist()
     rivals: dict[int, float | None] = {}
     rival: float | None = None
     below: int | None = None
@@ -113,12 +114,12 @@ class DocumentLimit:
         """Count within each document, the protected first."""
         if not crowding(pool, self.at_most):
             return Weighed(pool)
-        seen: Counter[int | str] = Counter()
+        documents = pool.roll.documents.tolist()
+        seen: Counter[int] = Counter()
 
         def crowded(row: int) -> Drop | None:
-            document = pool.roll.documents[row]
-            seen[document] += 1
-            place = seen[document]
+            seen[documents[row]] += 1
+            place = seen[documents[row]]
             if place <= self.at_most:
                 return None
             return Drop.because(

@@ -67,9 +67,9 @@ def scaled(pool: Pool, leg: str, signal: str) -> tuple[NDArray[np.float64], floa
     """
     within = column(pool, leg) > 0.0
     values = column(pool, signal)
-    if not within.any():
-        return np.zeros(len(values)), 0.0
     held = values[within]
+    if not len(held):
+        return np.zeros(len(values)), 0.0
     low, high = float(held.min()), float(held.max())
     if high == low:
         return np.where(within, 0.5, 0.0), high

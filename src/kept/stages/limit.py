@@ -14,13 +14,12 @@ from kept.decisions import (
     Outcome,
     Reason,
     seated,
-    sift,
 )
 from kept.errors import SettingsError
 from kept.model import Candidate, Query
 from kept.pool import Pool
 from kept.stages.bounds import demand
-from kept.weighing import Weighed, allotted, by_columns
+from kept.weighing import Weighed, allotted, by_columns, sifted
 
 INTENT_CAPS: Mapping[str, int] = MappingProxyType(
     {
@@ -135,33 +134,38 @@ class OnePerDocument:
 
     name: ClassVar[str] = "one_per_document"
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Elect one chunk for each document, and drop the others."""
         numeric = asks_for_a_number(query.text)
+        entries, documents = pool.roll.entries, pool.roll.documents.tolist()
+        rows = pool.rows.tolist()
+        distances = dict(zip(rows, pool.readings("distance").tolist(), strict=True))
 
-        def merit(candidate: Candidate) -> tuple[bool, bool, float, str]:
-            metric = numeric and candidate.chunk.role == "metric"
-            distance = candidate.signal("distance")
-            return not candidate.protected, not metric, distance, candidate.id
+        def merit(row: int) -> tuple[bool, bool, float, str]:
+            metric = numeric and entries[row].chunk.role == "metric"
+            shielded = row in pool.protected
+            return not shielded, not metric, distances[row], entries[row].chunk.id
 
-        elected: dict[str, Candidate] = {}
-        for candidate in sorted(candidates, key=merit):
-            elected.setdefault(candidate.document.id, candidate)
+        elected: dict[int, int] = {}
+        for row in sorted(rows, key=merit):
+            elected.setdefault(documents[row], row)
 
-        def redundant(candidate: Candidate) -> Drop | None:
-            winner = elected[candidate.document.id]
-            if winner is candidate:
+        def redundant(row: int) -> Drop | None:
+            winner = elected[documents[row]]
+            if winner == row:
                 return None
             return Drop.because(
                 Reason.ONE_PER_DOCUMENT,
-                distance=candidate.signal("distance"),
-                elected=winner.id,
-                elected_distance=winner.signal("distance"),
-                elected_role=winner.chunk.role,
-                elected_protected=winner.protected,
+                distance=distances[row],
+                elected=entries[winner].chunk.id,
+                elected_distance=distances[winner],
+                elected_role=entries[winner].chunk.role,
+                elected_protected=winner in pool.protected,
             )
 
-        return sift(candidates, redundant)
+        return sifted(pool, redundant)
 
 
 _PRICE_WORDS = re.compile(

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import Drop, Outcome, Reason, sift
+from kept.decisions import Drop, Reason
 from kept.errors import InputError
-from kept.model import Candidate, Query
+from kept.model import Query
+from kept.pool import Pool
+from kept.weighing import Weighed, by_columns, sifted
 
 
 @dataclass(frozen=True)
@@ -16,19 +18,21 @@ class TagFilter:
 
     any_of: tuple[str, ...] = ()
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Compare each candidate's tags with those asked for."""
         wanted = self.any_of or (_item(query, self.name),)
 
-        def untagged(candidate: Candidate) -> Drop | None:
-            tags = candidate.chunk.tags
+        def untagged(row: int) -> Drop | None:
+            tags = pool.roll.entries[row].chunk.tags
             if any(tag in tags for tag in wanted):
                 return None
             return Drop.because(
                 Reason.TAG_FILTER, tags=", ".join(tags), any_of=", ".join(wanted)
             )
 
-        return sift(candidates, untagged)
+        return sifted(pool, untagged)
 
 
 @dataclass(frozen=True)
@@ -37,17 +41,19 @@ class LabelRequired:
 
     name: ClassVar[str] = "label_required"
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Look the item up in each candidate's labels."""
         item = _item(query, self.name)
 
-        def unlabelled(candidate: Candidate) -> Drop | None:
-            label = candidate.chunk.labels.get(item)
+        def unlabelled(row: int) -> Drop | None:
+            label = pool.roll.entries[row].chunk.labels.get(item)
             if label is not None:
                 return None
             return Drop.because(Reason.LABEL_REQUIRED, item=item, label=label)
 
-        return sift(candidates, unlabelled)
+        return sifted(pool, unlabelled)
 
 
 def _item(query: Query, stage: str) -> str:

@@ -13,12 +13,10 @@ from kept.decisions import (
     SPARED,
     Decision,
     Drop,
-    Outcome,
     Reason,
     decided,
-    sift,
 )
-from kept.model import Candidate, Query, Scalar
+from kept.model import Query, Scalar
 from kept.pool import Pool
 from kept.signals import BEST, PLACES, chance_of_one
 from kept.stages.bounds import demand
@@ -54,15 +52,15 @@ def dropping(
     waived: NDArray[np.bool_] | None = None,
 ) -> Weighed:
     """Drop the *weak* for *reason*; spare the protected and those who are *waived*."""
-    if not weak.any():
+    told = pool.rows[weak]
+    if not len(told):
         return Weighed(pool)
     gone = weak & ~pool.shielded() if pool.protected else weak
     if waived is not None:
         gone = gone & ~waived
 
     def decide() -> Iterator[Decision]:
-        told = zip(pool.rows[weak].tolist(), gone[weak].tolist(), strict=True)
-        for row, dropped in told:
+        for row, dropped in zip(told.tolist(), gone[weak].tolist(), strict=True):
             verdict = DROPPED if dropped else SPARED
             yield decided(pool.roll.ids[row], verdict, reason, evidence(row))
 
@@ -159,10 +157,12 @@ class DenseFloor:
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate against the floor, and those below against the waiver."""
         weak = ~(pool.readings(self.signal) >= self.at_least)
-        bar, waived = self.waived_at, np.zeros(len(pool), bool)
-        if bar is not None and weak.any():
+        if not np.count_nonzero(weak):
+            return Weighed(pool)
+        waived = np.zeros(len(pool), bool)
+        if self.waived_at is not None:
             waivers = pool.keeping(pool.rows[weak]).readings(self.waiver)
-            waived[weak] = waivers >= bar
+            waived[weak] = waivers >= self.waived_at
         shown = partial(self._shown, pool)
         return dropping(pool, weak, Reason.DENSE_FLOOR, shown, waived)
 
@@ -229,19 +229,24 @@ class MinSimilarity:
         low = -1.0 if self.scale == "cosine" else 0.0
         demand(self.name, "at_least", self.at_least, low, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Hold each candidate's similarity against the floor."""
+    __call__ = by_columns
 
-        def too_far(candidate: Candidate) -> Drop | None:
-            cosine = candidate.signal("cosine")
-            similarity = cosine if self.scale == "cosine" else half_scale(cosine)
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
+        """Hold each candidate's similarity against the floor."""
+        half = self.scale == "half"
+
+        def too_far(row: int) -> Drop | None:
+            cosine = cosines[row]
+            similarity = half_scale(cosine) if half else cosine
             if similarity >= self.at_least:
                 return None
             return Drop.because(
                 Reason.MIN_SIMILARITY, similarity=similarity, at_least=self.at_least
             )
 
-        return sift(candidates, too_far)
+        readings = pool.readings("cosine").tolist()
+        cosines = dict(zip(pool.rows.tolist(), readings, strict=True))
+        return sifted(pool, too_far)
 
 
 def half_scale(cosine: float) -> float:

@@ -195,8 +195,7 @@ class Shelf:
         for name, leg in legs.items():
             held = set(leg.keys.tolist())
             columns[f"in_{name}"] = np.array([float(key in held) for key in keys])
-        documents = (found >> ORD_BITS).tolist()
-        return Pool.on(Roll(rows, cosines, columns, vectors, documents))
+        return Pool.on(Roll(rows, cosines, columns, vectors, found >> ORD_BITS))
 
     def _fetch(self, keys: Iterable[int]) -> None:
         """Read those of the chunks and their documents that were not read yet."""
