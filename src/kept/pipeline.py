@@ -142,21 +142,17 @@ def _weighs(stage: Any) -> TypeGuard[Weighing]:  # noqa: ANN401 -- any stage
 def _accounted(before: Pool, weighed: Weighed) -> bool:
     """Tell at a glance whether each is kept or gone, and nobody gone was protected."""
     after, gone = weighed.pool, weighed.gone
-    if before.protected and (
-        not before.protected <= after.protected
-        or not before.protected.isdisjoint(gone.tolist())
-    ):
+    if after.roll is not before.roll or not before.protected <= after.protected:
+        return False
+    if before.protected and not before.protected.isdisjoint(gone.tolist()):
         return False
     if after.rows is before.rows:
         return not len(gone)
     held = np.zeros(len(before.roll.rows), bool)
     held[after.rows] = True
     held[gone] = True
-    return (
-        after.roll is before.roll
-        and len(before) == len(after) + len(gone)
-        and np.count_nonzero(held[before.rows]) == len(before)
-    )
+    everyone = np.count_nonzero(held[before.rows])
+    return bool(everyone == len(before) == len(after) + len(gone))
 
 
 def _let_go(pool: Whole, outcome: Outcome) -> list[Candidate] | None:
