@@ -6,13 +6,19 @@ from typing import NoReturn
 
 import typer
 
-from kept.cli.output import ReaderGoneError, log_to_stderr, printable, use_terminal
+from kept.cli.output import (
+    INTERRUPTED,
+    INTERRUPTION,
+    ReaderGoneError,
+    complain,
+    log_to_stderr,
+    use_terminal,
+)
 from kept.cli.quick import app_for
 from kept.errors import KeptError
 
 USAGE = 2
 UNEXPECTED = 70
-INTERRUPTED = 130
 READER_GONE = 141
 
 # typer raises click's error or that of its own copy of click, by version.
@@ -42,12 +48,12 @@ def main() -> None:
             UNEXPECTED,
         )
     if code == INTERRUPTED:
-        _fail("interrupted; what was acknowledged is stored", INTERRUPTED)
+        _fail(INTERRUPTION, INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _fail(message: str, code: int) -> NoReturn:
-    sys.stderr.write(printable(f"kept: {' '.join(message.split())}\n"))
+    complain(" ".join(message.split()))
     sys.exit(code)
 
 

@@ -1,12 +1,17 @@
 """Serving other programs' models: kept mcp."""
 
+import os
+import signal
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from kept.cli import options
+from kept.cli.output import INTERRUPTED, INTERRUPTION, complain
 from kept.cli.serve import Host, Port, tell
 from kept.errors import SettingsError
+from kept.knowledge_base import KnowledgeBase
 
 
 def mcp(
@@ -53,6 +58,7 @@ def mcp(
             msg = "--host and --port are for --http; give that too, or leave them out"
             raise SettingsError(msg)
         with options.opened(settings, make=allow_ingest) as base:
+            _leave_when_interrupted(base)
             serving.serve_stdio(base, allow_ingest=allow_ingest)
         return
     from kept.http.settings import service_settings  # noqa: PLC0415 -- as above
@@ -60,3 +66,18 @@ def mcp(
     given = {"host": host, "port": port}
     limits = service_settings(**{n: v for n, v in given.items() if v is not None})
     serving.serve_http(settings, limits, tell, allow_ingest=allow_ingest)
+
+
+def _leave_when_interrupted(base: KnowledgeBase) -> None:
+    """Have an interrupt end the process, whoever waits for standard input.
+
+    A thread of the SDK waits for the next line, and cannot be called back from that.
+    """
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        base.close()
+        complain(INTERRUPTION)
+        os._exit(INTERRUPTED)
+
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)

@@ -18,6 +18,8 @@ _OBEYED = (range(9), range(11, 32), range(127, 160))
 _TURNING = (range(0x202A, 0x202F), range(0x2066, 0x206A))
 _CONTROLS = dict.fromkeys(chain(*_OBEYED, *_TURNING))
 WIDEST = 100_000
+INTERRUPTED = 130
+INTERRUPTION = "interrupted; what was acknowledged is stored"
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
