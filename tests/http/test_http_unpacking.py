@@ -123,6 +123,7 @@ def test_an_empty_body_needs_no_packing() -> None:
         (gzip.compress(HANDED)[:-4], "ends before"),
         (gzip.compress(HANDED) + b"more", "is not"),
     ],
+    ids=["plain", "torn", "longer"],
 )
 def test_a_body_that_is_no_gzip_is_told_so(house: House, body: bytes, why: str) -> None:
     """It is not taken for broken JSON."""
