@@ -12,9 +12,9 @@ from collections.abc import (
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
+from kept.closing import Closing
 from kept.ports import Vectors
 
 AT_ONCE = 3
@@ -34,7 +34,7 @@ class _Begun(Generic[T]):
     vectors: "Future[Vectors]"
 
 
-class Ahead(Generic[T]):
+class Ahead(Closing, Generic[T]):
     """Does work in order whose embedding a thread does in advance.
 
     Work is a generator: it asks for vectors by yielding texts, and returns what it
@@ -50,15 +50,8 @@ class Ahead(Generic[T]):
         self._line: deque[_Begun[T]] = deque()
         self._thread = ThreadPoolExecutor(1, "kept-ahead")
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Let the thread go; what it has not begun is left."""
         self._thread.shutdown(cancel_futures=True)
 
     def __contains__(self, name: object) -> bool:
