@@ -31,24 +31,31 @@ def test_a_part_is_done_once() -> None:
 
 
 def test_nobody_waits_for_helpers_that_are_busy() -> None:
-    """Helpers are held up until the work is done: it is done in the asking thread."""
-    asking = threading.current_thread()
+    """Every helper is held up, so all of the work is done in the asking thread."""
     let_go = threading.Event()
-    held = [
-        threading.Thread(target=shared, args=([_nothing, let_go.wait],))
-        for _ in range(all_cores())
-    ]
-    for thread in held:
-        thread.start()
+    held = [_holding_a_helper(let_go) for _ in range(all_cores() - 1)]
     try:
-        workers = [threading.current_thread for _ in range(all_cores() + 3)]
-        found = shared(workers)
+        found = shared([threading.current_thread] * (all_cores() + 3))
     finally:
         let_go.set()
         for thread in held:
             thread.join()
 
-    assert asking in found
+    assert set(found) == {threading.current_thread()}
+
+
+def _holding_a_helper(let_go: threading.Event) -> threading.Thread:
+    """Return once a helper has begun to wait until it is *let_go*."""
+    begun = threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        let_go.wait()
+
+    thread = threading.Thread(target=shared, args=([begun.wait, hold],))
+    thread.start()
+    begun.wait()
+    return thread
 
 
 def test_what_goes_wrong_in_a_part_is_told() -> None:
