@@ -317,6 +317,25 @@ def test_damaged_files_are_not_opened(tmp_path: Path, kind: str, cut: float) -> 
         opened(tmp_path / "i")
 
 
+def test_what_a_killed_commit_left_is_in_nobodys_way(tmp_path: Path) -> None:
+    """Its files are there, but not its last step: the same change is taken again."""
+    change = (2, [(key(2), ["w2"])], [1])
+    index = opened(tmp_path / "i")
+    index.apply(1, [(key(doc), [f"w{doc}"]) for doc in (1, 3)], [])
+    index.flush()
+    before = (tmp_path / "i" / "meta.json").read_bytes()
+    index.apply(*change)
+    index.flush()
+    (tmp_path / "i" / "meta.json").write_bytes(before)
+
+    again = opened(tmp_path / "i")
+    again.apply(*change)
+    again.flush()
+
+    assert again.seq == 2
+    assert again.keys().tolist() == [key(2), key(3)]
+
+
 WRITER = """
 import sys
 from pathlib import Path

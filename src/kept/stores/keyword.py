@@ -257,6 +257,9 @@ class KeywordIndex:
             raise StoreReadOnlyError(msg)
         if self._writer is None:
             self._writer = _writer(self._index)
+            # What a writer that was killed left behind may have the name of a file
+            # that the next commit makes.
+            self._writer.garbage_collect_files()
         return self._writer
 
     def _refresh(self) -> None:
