@@ -1,6 +1,7 @@
 """Connections to one SQLite file: one writer at a time, a reader per thread."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,9 @@ _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
 _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
+_PAUSE_SECONDS = 0.01
+
+
 class Database:
     """The truth, in one file."""
 
@@ -41,7 +45,7 @@ class Database:
         with translated(path):
             self._writer = self._connect(_WRITERS_KIB) if writable else None
             if self._writer is not None:
-                self._writer.pragma("journal_mode", "wal")
+                _write_ahead(self._writer)
                 self._writer.pragma("synchronous", "full")
                 self._writer.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
                 migrate(self._writer, str(path))
@@ -167,6 +171,23 @@ def transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def _write_ahead(connection: apsw.Connection) -> None:
+    """Have changes logged before they are made; wait for others who do the same.
+
+    SQLite itself does not wait here when two make a file at once.
+    """
+    end = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+    while True:
+        try:
+            connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
 
 
 @contextmanager
