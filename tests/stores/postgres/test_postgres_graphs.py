@@ -1,5 +1,6 @@
 """Large tenants have a graph of their own; its answers are scored again exactly."""
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -163,10 +164,17 @@ def test_what_a_graph_proposes_is_scored_exactly(
     searching.close()
 
     assert found == legs(open_store(dsn), embedder)
+    _wait_until_used(store, "vectors_graph_1_1")
+
+
+def _wait_until_used(store: PostgresStore, index: str) -> None:
+    """Wait until the server has counted that an index was used.
+
+    It counts what a connection did when that has ended, and not at once.
+    """
+    sql = "SELECT idx_scan FROM pg_catalog.pg_stat_user_indexes WHERE indexrelname = ?"
+    until = time.monotonic() + 60
     with store.database.connect() as connection:
-        (used,) = only(
-            connection,
-            "SELECT idx_scan FROM pg_catalog.pg_stat_user_indexes"
-            " WHERE indexrelname = 'vectors_graph_1_1'",
-        )
-    assert used >= 1
+        while only(connection, sql, (index,)) == (0,):
+            assert time.monotonic() < until, "the graph was not used"
+            time.sleep(0.02)
