@@ -55,7 +55,7 @@ class Books(Protocol):
 
 
 class OnDatabase(Protocol):
-    """Something that changes a database."""
+    """Something that reads or changes a database."""
 
     @property
     def database(self) -> Database:
@@ -69,7 +69,7 @@ Held = TypeVar("Held", bound=OnDatabase)
 def repeatable(
     method: Callable[Concatenate[Held, P], T],
 ) -> Callable[Concatenate[Held, P], T]:
-    """Let a change of one transaction be tried again where it may be interrupted."""
+    """Let what is one transaction be tried again where it may be interrupted."""
 
     @wraps(method)
     def repeated(this: Held, /, *args: P.args, **kwargs: P.kwargs) -> T:

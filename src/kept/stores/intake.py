@@ -49,12 +49,14 @@ class Intake:
             with self._books.together(connection) as books:
                 yield _Inside(joined, self._indexes_of, self.tenant, books)
 
+    @repeatable
     def source(self, uri: str) -> KnownSource | None:
         """Return what is remembered of a source."""
         with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             return reading.known_source(connection, tenant, uri)
 
+    @repeatable
     def text_of(self, document_id: str) -> str:
         """Return the whole text of a document."""
         with self.database.reading(self.tenant) as connection:
@@ -62,6 +64,7 @@ class Intake:
             no = writing.find(connection, tenant, document_id)
             return reading.text_of(connection, no)
 
+    @repeatable
     def exact(self, type_: str, sha256: str) -> tuple[str, bool] | None:
         """Return the document with this very text and whether it is live."""
         with self.database.reading(self.tenant) as connection:
@@ -74,6 +77,7 @@ class Intake:
             )
         return (row[0], bool(row[1])) if row else None
 
+    @repeatable
     def unknown(
         self, texts: Sequence[tuple[str, str]], *, aliases: bool
     ) -> set[tuple[str, str]]:
@@ -89,6 +93,7 @@ class Intake:
                 known += each(connection, _TEXTS_OF_ALIASES, named)
         return set(texts).difference((type_, sha256) for type_, sha256 in known)
 
+    @repeatable
     def alias_of(self, type_: str, sha256: str) -> Match | None:
         """Return the match of an alias that already holds this very text."""
         with self.database.reading(self.tenant) as connection:
@@ -108,6 +113,7 @@ class Intake:
             document_id=row[1], rule=row[2], similarity=row[3], evidence=evidence
         )
 
+    @repeatable
     def openings(
         self, sought: Sequence[Sought], rules: DuplicateRules
     ) -> list[list[Opening]]:

@@ -236,6 +236,25 @@ def test_a_connection_lost_while_writing_is_tried_again(
     assert (len(tries), after) == (2, (before + 1, "changed"))
 
 
+@pytest.mark.parametrize("table", ["sources", "vectors"])
+def test_a_connection_lost_while_taking_in_is_not_noticed(
+    postgres: Server, open_store: Open, dsn: str, table: str
+) -> None:
+    """What is looked up meanwhile is looked up again, and what is stored, stored."""
+    store = open_store(dsn)
+    take(store, "acme", PAGES[:1])
+
+    with ThreadPoolExecutor(1) as pool, postgres.admin(dsn) as admin:
+        with admin.transaction():
+            admin.execute(f"LOCK TABLE kept.{table} IN ACCESS EXCLUSIVE MODE")
+            taking = pool.submit(take, store, "acme", PAGES[:3])
+            _end(postgres, dsn, _who_waits(admin))
+        statuses = [receipt.status for receipt in taking.result()]
+
+    assert statuses == ["unchanged", "created", "created"]
+    assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
+
+
 def test_a_connection_lost_while_reading_is_told(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
@@ -410,6 +429,19 @@ def _wait_until_alone(admin: "psycopg.Connection[Any]", dsn: str) -> None:
     while admin.execute(sql, (dsn.rpartition("/")[2],)).fetchone() != (0,):
         assert time.monotonic() < until, "a connection is still there"
         time.sleep(0.02)
+
+
+def _who_waits(admin: "psycopg.Connection[Any]") -> int:
+    """Wait until somebody waits for a lock in this database, and return who."""
+    sql = (
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+        " AND wait_event_type = 'Lock'"
+    )
+    until = time.monotonic() + 60
+    while (row := admin.execute(sql).fetchone()) is None:
+        assert time.monotonic() < until, "nobody waits for the table"
+        time.sleep(0.01)
+    return int(row[0])
 
 
 def _end(postgres: Server, dsn: str, pid: int) -> None:
