@@ -1,8 +1,10 @@
 """The embedded store keeps the contract of every store, and its own promises."""
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from kept.errors import (
@@ -83,6 +85,17 @@ def test_an_older_store_that_cannot_be_written_says_what_to_do(
 
     with pytest.raises(StoreReadOnlyError, match="kept doctor"):
         SqliteStore(base.store.folder, writable=False)
+
+
+def test_no_statement_is_planned_again_for_other_values(tmp_path: Path) -> None:
+    """Plans do not depend on what is bound, so a statement is parsed once."""
+    with closing(SqliteStore(tmp_path / "kb")) as store:
+        database = store.database
+        for opened in (
+            *(database.reading, database.latest, database.writing, database.relaxed),
+        ):
+            with opened() as connection:
+                assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
 
 
 def test_idle_tenants_are_closed_and_open_again(

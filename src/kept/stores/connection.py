@@ -126,6 +126,9 @@ class Database:
         # A page of a mapping that is not in memory brings its surroundings along,
         # hundreds of megabytes in one query; where it is, mapping gains nothing.
         connection.pragma("mmap_size", 0)
+        # Else many a statement is parsed again with every value that is bound to it,
+        # in case the value speaks for another plan; that takes as long as a lookup.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._opened.append(connection)
         return connection
 
