@@ -9,28 +9,47 @@ BUFFER = 65_536
 
 
 class Proxy:
-    """Hands bytes on, until it is told to lose the answer to a commit."""
+    """Hands bytes on, until it is told to lose the answer to a commit, or stops."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
+        self.port = 0
         self.losing_answers = threading.Event()
         self.lost = 0
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._lines: list[socket.socket] = []
+        self.start()
+
+    def start(self) -> None:
+        """Listen, on the same port as before."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(
+            target=self._accept, args=(self._listener,), daemon=True
+        ).start()
+
+    def stop(self) -> None:
+        """Cut every line, and refuse new ones."""
+        self.close()
+        for line in self._lines:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+        self._lines.clear()
 
     def close(self) -> None:
         """Take no more connections."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket) -> None:
         while True:
             try:
-                client, _ = self._listener.accept()
+                client, _ = listener.accept()
             except OSError:
                 return
             server = socket.socket(socket.AF_UNIX)
             server.connect(self._target)
+            self._lines += (client, server)
             cut = threading.Event()
             for source, sink, watched in (
                 (client, server, True),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kept.stores.postgres import pooling
 from kept.stores.postgres.connection import Database
 from kept.stores.postgres.migrations import migrate
 from kept.stores.sql import only
@@ -29,3 +30,54 @@ def test_a_transaction_is_of_one_tenant(database: Database) -> None:
         after = only(connection, "SELECT current_setting('kept.tenant')")
 
     assert (seen, after) == (("acme",), ("",))
+
+
+def session_of(database: Database) -> int:
+    """Return the number of the session in which a question is answered."""
+    with database.reading() as connection:
+        return int(only(connection, "SELECT pg_backend_pid()")[0])
+
+
+def test_a_connection_is_used_again(database: Database) -> None:
+    """Those who come one after the other share one; at once, each has its own."""
+    with database.reading() as connection:
+        (other,) = only(connection, "SELECT pg_backend_pid()")
+        inside = session_of(database)
+
+    assert inside != other
+    assert {session_of(database) for _ in range(3)} == {other}
+
+
+@pytest.mark.parametrize("limit", ["LONGEST_LIFE_SECONDS", "LONGEST_IDLE_SECONDS"])
+def test_a_connection_is_not_used_for_ever(
+    database: Database, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    """One that has served long, or that nobody needed for long, is closed."""
+    before = session_of(database)
+    monkeypatch.setattr(pooling, limit, -1.0)
+    again = session_of(database)
+
+    after = session_of(database)
+
+    assert again == before
+    assert after != before
+
+
+def test_a_closed_pool_keeps_no_connection(database: Database) -> None:
+    """One that is in use meanwhile is closed when it comes back."""
+    with database.reading() as connection:
+        database.close()
+        assert only(connection, "SELECT 1") == (1,)
+
+    assert connection.raw.closed
+
+
+def test_statements_that_come_again_are_prepared(database: Database) -> None:
+    """The server reads and plans them once for each connection."""
+    for _ in range(4):
+        with database.reading("acme") as connection:
+            connection.execute("SELECT text FROM chunks WHERE no = ?", (1,))
+
+    with database.reading() as connection:
+        sql = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE ?"
+        assert only(connection, sql, ("SELECT text FROM chunks%",)) == (1,)

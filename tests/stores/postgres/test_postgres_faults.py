@@ -1,9 +1,12 @@
 """Faults of a PostgreSQL server: a clear error or a safe retry, nothing doubled."""
 
+import os
+import socket
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -313,14 +316,8 @@ def test_a_commit_whose_answer_was_lost_counts_once(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
     """The transaction is looked up by its number; a reader has what it read."""
-    parts = conninfo_to_dict(postgres.admin_dsn)
-    if not str(parts.get("host", "")).startswith("/"):
-        pytest.skip("the server that was given has no socket that a proxy could use")
-    name = dsn.rpartition("/")[2]
-    user = urlsplit(dsn).username
-    with cutting_proxy.before(f"{parts['host']}/.s.PGSQL.5432") as proxy:
-        through = f"postgresql://{user}@127.0.0.1:{proxy.port}/{name}?sslmode=disable"
-        store = open_store(through)
+    with _cutting(postgres) as proxy:
+        store = open_store(_through(proxy, dsn))
         take(store, "acme", PAGES[:1])
         tries = []
 
@@ -338,6 +335,53 @@ def test_a_commit_whose_answer_was_lost_counts_once(
     assert (proxy.lost, tries) == (2, [1])
     with open_store(dsn).database.reading("acme") as connection:
         assert only(connection, "SELECT seq FROM kept.states") == (101,)
+
+
+def test_a_server_that_is_back_answers_at_once(
+    postgres: Server, open_store: Open, dsn: str
+) -> None:
+    """While it is away whoever asks is told so, not that connections are busy."""
+    with _cutting(postgres) as proxy:
+        hasty = Options(connections=2, patience_seconds=0.1, wait_seconds=5.0)
+        store = open_store(_through(proxy, dsn), options=hasty)
+        take(store, "acme", PAGES[:3])
+        proxy.stop()
+        for _ in range(4):
+            with pytest.raises(StoreError, match="cannot be reached"):
+                found_by(store, "acme", "pump")
+        proxy.start()
+
+        found = found_by(store, "acme", "pump")
+
+    assert found == sorted(PAGES[:3])
+
+
+def test_a_server_that_falls_silent_is_noticed(postgres: Server, dsn: str) -> None:
+    """The line is watched, as long as the address does not say otherwise."""
+    with _cutting(postgres) as proxy:
+        through = _through(proxy, dsn)
+        replica = Options(silence_seconds=3)
+        watched = [_watched(Database(through)), _watched(Database(through, replica))]
+        told = _watched(Database(f"{through}&keepalives_idle=77&tcp_user_timeout=88"))
+
+    assert watched == [(10, 3, 20_000), (1, 1, 3_000)]
+    assert told == (77, 3, 88)
+
+
+def _watched(database: Database) -> tuple[int, int, int]:
+    """Return how long a line may be idle, between two looks, and unanswered."""
+    with database.connect() as connection:
+        line = socket.socket(fileno=os.dup(connection.raw.pgconn.socket))
+        with line:
+            idle, between, unanswered = (
+                line.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (
+                    socket.TCP_KEEPIDLE,
+                    socket.TCP_KEEPINTVL,
+                    socket.TCP_USER_TIMEOUT,
+                )
+            )
+    return idle, between, unanswered
 
 
 def test_two_nodes_that_take_the_same_in_store_it_once(
@@ -412,6 +456,20 @@ class _ignored:  # noqa: N801 -- reads as a word in a with statement
 
     def __exit__(self, kind: object, error: object, traceback: object) -> bool:
         return isinstance(error, psycopg.Error)
+
+
+def _cutting(postgres: Server) -> "AbstractContextManager[cutting_proxy.Proxy]":
+    """Return a proxy before the server, or skip the test."""
+    host = str(conninfo_to_dict(postgres.admin_dsn).get("host", ""))
+    if not host.startswith("/"):
+        pytest.skip("the server that was given has no socket that a proxy could use")
+    return cutting_proxy.before(f"{host}/.s.PGSQL.5432")
+
+
+def _through(proxy: cutting_proxy.Proxy, dsn: str) -> str:
+    """Return the address of a database by way of a proxy."""
+    name, user = dsn.rpartition("/")[2], urlsplit(dsn).username
+    return f"postgresql://{user}@127.0.0.1:{proxy.port}/{name}?sslmode=disable"
 
 
 def _lets_in(dsn: str) -> bool:

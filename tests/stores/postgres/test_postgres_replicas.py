@@ -80,6 +80,24 @@ def test_a_replica_that_is_away_is_left_alone(
     assert "s3cr3t" not in str(logs)
 
 
+def test_a_replica_that_is_busy_is_passed_over(
+    pair: tuple[Node, Node], open_store: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The primary answers meanwhile, and the replica as soon as it can."""
+    monkeypatch.setattr(replicas, "CONNECT_SECONDS", 1)
+    primary, standby = pair
+    take(open_store(primary.address()), "acme", PAGES[:1])
+    caught_up(primary, standby)
+    one = Options(connections=1)
+    store = open_store(primary.address(), replicas=[standby.address()], options=one)
+
+    with store.shelf("acme"), structlog.testing.capture_logs() as logs:
+        meanwhile = on_a_replica(store)
+
+    assert (meanwhile, logs) == (False, [])
+    assert on_a_replica(store)
+
+
 def test_a_write_never_makes_a_replica_look_ahead(pair: tuple[Node, Node]) -> None:
     """Of two that commit at once, the later place in the log is what counts."""
     database = Database(pair[0].address())

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import psycopg
 from psycopg import pq
-from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kept.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from kept.stores.postgres.faults import (
@@ -27,6 +26,7 @@ from kept.stores.postgres.faults import (
     told,
     translated,
 )
+from kept.stores.postgres.pooling import Pool, Taken
 from kept.stores.postgres.portable import Connection, Raw, register
 from kept.stores.sql import Connection as AnyConnection
 from kept.stores.sql import only
@@ -46,17 +46,19 @@ class Options:
     """How connections are made and kept.
 
     *connections* is how many at most. *patience_seconds* is how long a transaction
-    is tried again after a lost connection or a failover.
+    is tried again after a lost connection or a failover. A server that is silent on
+    the line for *silence_seconds* is gone, though nobody said so.
     """
 
     connections: int = 10
     connect_timeout_seconds: int = 10
+    silence_seconds: float = 20.0
     wait_seconds: float = 30.0
     patience_seconds: float = 15.0
 
 
 class Database:
-    """One database on one server, through a pool that opens at first use.
+    """One database on one server, through a pool that connects when it must.
 
     With *follow*, *written* says how many bytes its log had after the last change.
     """
@@ -70,26 +72,24 @@ class Database:
         self._parameters = {
             "connect_timeout": self.options.connect_timeout_seconds,
             "application_name": "kept",
+            **_watching(self.options.silence_seconds),
             **parameters(dsn),
         }
         self.follow = False
         self.written = 0
-        self._pool: ConnectionPool[Raw] | None = None
+        self._pool = Pool(self._connected, self.options.connections)
         self._lock = threading.Lock()
+        # What becomes of connections is told by our errors.
+        logging.getLogger("psycopg").setLevel(logging.ERROR)
 
     def close(self) -> None:
         """Close every connection."""
-        with self._lock:
-            pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        self._pool.close()
 
     def connect(self) -> Connection:
         """Return a connection of its own, outside the pool; the caller closes it."""
         with translated(self.where):
-            connection: Raw = psycopg.connect(**self._parameters, autocommit=True)
-        self._configure(connection)
-        return Connection(connection)
+            return Connection(self._connected())
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[Connection]:
@@ -202,50 +202,40 @@ class Database:
         """Begin on a pooled connection, passing over those that have died."""
         until = time.monotonic() + self.options.patience_seconds
         while True:
-            raw = self._taken()
+            taken: Taken | None = None
             try:
-                return raw, _begin(raw, begin, tenant)
+                taken = self._taken()
+                return taken.raw, _begin(taken.raw, begin, tenant)
             except psycopg.Error as error:
-                died = raw.broken
-                raw.close()
-                self._give_back(raw)
-                if not (died or interrupted(error)) or time.monotonic() > until:
+                if taken is not None and self._died(taken):
+                    continue
+                if not interrupted(error) or time.monotonic() > until:
                     raise told(error, self.where) from error
-                if not died:
-                    time.sleep(FIRST_PAUSE_SECONDS)
+            time.sleep(FIRST_PAUSE_SECONDS)
 
-    def _taken(self) -> Raw:
-        pool = self._opened()
-        try:
-            return pool.getconn(timeout=self.options.wait_seconds)
-        except PoolTimeout:
-            self.connect().close()
+    def _died(self, taken: Taken) -> bool:
+        """Let go of a connection that failed; tell whether it died unused."""
+        died = taken.used and taken.raw.broken
+        taken.raw.close()
+        self._pool.give_back(taken.raw)
+        return died
+
+    def _taken(self) -> Taken:
+        taken = self._pool.take(self.options.wait_seconds)
+        if taken is None:
             msg = (
                 f"all {self.options.connections} connections to PostgreSQL at "
                 f"{self.where} were busy for {self.options.wait_seconds:g} seconds; "
                 "raise KEPT_STORE_CONNECTIONS, or ask less at once"
             )
-            raise StoreBusyError(msg) from None
+            raise StoreBusyError(msg)
+        return taken
 
-    def _opened(self) -> "ConnectionPool[Raw]":
-        with self._lock:
-            if self._pool is None:
-                self.connect().close()
-                # What becomes of its connections is told by our errors.
-                logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
-                self._pool = ConnectionPool(
-                    kwargs={**self._parameters, "autocommit": True},
-                    min_size=0,
-                    max_size=self.options.connections,
-                    configure=self._configure,
-                    name=f"kept {self.where}",
-                    open=True,
-                )
-            return self._pool
-
-    def _configure(self, connection: Raw) -> None:
+    def _connected(self) -> Raw:
+        connection: Raw = psycopg.connect(**self._parameters, autocommit=True)
         connection.prepare_threshold = 2
         register(connection)
+        return connection
 
     def _give_back(self, raw: Raw) -> None:
         """Return a connection to the pool, undoing what it was in the middle of."""
@@ -254,11 +244,7 @@ class Database:
                 raw.execute("ROLLBACK", prepare=False)
         except psycopg.Error:
             raw.close()
-        pool = self._pool
-        if pool is None:
-            raw.close()
-        else:
-            pool.putconn(raw)
+        self._pool.give_back(raw)
 
     def _committed(self, xid: str) -> bool:
         """Tell whether a transaction whose answer was lost has happened."""
@@ -285,6 +271,16 @@ class Database:
                 raise StoreError(msg)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+
+
+def _watching(silence_seconds: float) -> dict[str, int]:
+    """Return how the line is watched: a machine that loses its power says nothing."""
+    return {
+        "keepalives_idle": max(1, int(silence_seconds / 2)),
+        "keepalives_interval": max(1, int(silence_seconds / 6)),
+        "keepalives_count": 3,
+        "tcp_user_timeout": int(1000 * silence_seconds),
+    }
 
 
 def _begin(raw: Raw, begin: str, tenant: str | None) -> str | None:

@@ -66,7 +66,11 @@ def interrupted(error: psycopg.Error) -> bool:
     """Tell whether the same may well succeed on another try or connection."""
     if isinstance(error, (*LOST, *REPEATABLE, sql.ReadOnlySqlTransaction)):
         return True
-    return isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    return (
+        isinstance(error, psycopg.OperationalError)
+        and error.sqlstate is None
+        and not any(words in str(error) for words in _TURNED_AWAY)
+    )
 
 
 @contextmanager
@@ -150,10 +154,13 @@ _TELLINGS: tuple[tuple[tuple[type[Exception], ...], type[StoreError], str], ...]
     ((sql.DataCorrupted, sql.IndexCorrupted), StoreCorruptError, _DAMAGED),
 )
 # A connection that is refused carries no code, only the server's words.
+_TURNED_AWAY = {
+    "password authentication failed": _WRONG_USER,
+    "no password supplied": _WRONG_USER,
+    "does not exist": _NO_DATABASE,
+}
 _AT_THE_DOOR: tuple[tuple[str, type[StoreError], str], ...] = (
-    ("password authentication failed", StoreError, _WRONG_USER),
-    ("no password supplied", StoreError, _WRONG_USER),
-    ("does not exist", StoreError, _NO_DATABASE),
+    *((words, StoreError, advice) for words, advice in _TURNED_AWAY.items()),
     ("too many clients", StoreBusyError, _CROWDED),
     ("too many connections", StoreBusyError, _CROWDED),
     ("remaining connection slots", StoreBusyError, _CROWDED),

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 
-from kept.errors import StoreError
+from kept.errors import StoreBusyError, StoreError
 from kept.logs import Logger
 from kept.stores.postgres.connection import Database
 from kept.stores.postgres.portable import Connection
@@ -32,6 +32,7 @@ class Replicas:
         options = replace(
             primary.options,
             connect_timeout_seconds=CONNECT_SECONDS,
+            silence_seconds=CONNECT_SECONDS,
             wait_seconds=CONNECT_SECONDS,
             patience_seconds=0.0,
         )
@@ -55,6 +56,8 @@ class Replicas:
                     if not self._caught_up(database):
                         continue
                     connection = stack.enter_context(database.reading(tenant))
+                except StoreBusyError:
+                    continue
                 except StoreError as error:
                     self._leave_alone(database, error)
                     continue
