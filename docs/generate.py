@@ -38,7 +38,9 @@ def settings_page() -> Iterator[str]:
         "Every setting is read once, from the environment; options of the command "
         "line and a tenant's own overrides come before it.\n"
         "A value out of range is refused at start with the variable's name, the value "
-        "met and the range."
+        "met and the range.\n"
+        "The command line warns of a variable that begins with `KEPT_`, or like those "
+        "of the preset in use, and is no setting: it names the nearest that is."
     )
     yield from _settings("The knowledge base", Settings)
     for preset in PRESETS.values():

@@ -51,10 +51,10 @@ class SettingsError(KeptError):
 class UnknownPresetError(SettingsError):
     """A preset was named that does not exist."""
 
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        super().__init__(
-            f"there is no preset {name!r}; choose one of: {', '.join(sorted(known))}"
-        )
+    def __init__(self, name: str, known: Iterable[str], named_by: str = "") -> None:
+        where = f", which {named_by} names" if named_by else ""
+        choice = ", ".join(sorted(known))
+        super().__init__(f"there is no preset {name!r}{where}; choose one of: {choice}")
         self.name = name
 
 

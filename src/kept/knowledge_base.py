@@ -40,6 +40,7 @@ from kept.wiring import (
     embedder_of,
     process_secret,
     recorder_of,
+    refuse_misconfigured,
     store_of,
     watch_of,
 )
@@ -66,6 +67,7 @@ class KnowledgeBase(Closing):
         progress: Progress | None = None,
         watch: Watch | None = None,
     ) -> None:
+        refuse_misconfigured(settings)
         self.settings = settings
         self.tenant = settings.tenant
         self._progress = progress
@@ -307,9 +309,20 @@ class KnowledgeBase(Closing):
         chosen = preset(self.settings.preset)
         stored = self.store.overrides(self.tenant)
         own = overridden(chosen, stored.get(chosen.name, {}), values, unset)
+        self.demand_parts(own)
         others = {name: given for name, given in stored.items() if name != chosen.name}
         mine = {chosen.name: own} if own else {}
         self.store.set_overrides(self.tenant, others | mine)
+
+    def demand_parts(self, overrides: Mapping[str, Any] | None = None) -> None:
+        """Refuse settings that ask for what is not there, such as a judge.
+
+        Without *overrides* they are the environment's.
+        """
+        chosen = preset(self.settings.preset)
+        configured = Configured(chosen, chosen.configure(overrides))
+        model = getattr(configured.settings, "validation_model", "")
+        configured.plan(Parts(near_match_distance=0.0, judge=self.models.judge(model)))
 
     def last_queries(self, count: int) -> list[Recorded]:
         """Return the latest recorded queries, oldest of them first."""

@@ -14,13 +14,13 @@ from kept.cutting import Cutting
 from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.embedders.minilm import MiniLmEmbedder
-from kept.errors import SettingsError
+from kept.errors import SettingsError, UnknownPresetError
 from kept.llm.settings import JudgeSettings, LLMSettings
 from kept.llm.timing import TimedReranker
 from kept.logs import whisper
 from kept.models import silent
 from kept.ports import ChatModel, Embedder, Judge, Reranker
-from kept.presets import preset
+from kept.presets import PRESETS, preset
 from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
 from kept.settings import Settings
@@ -47,6 +47,14 @@ class Closable(Protocol):
 
 
 C = TypeVar("C", bound=Closable)
+
+
+def refuse_misconfigured(settings: Settings) -> None:
+    """Raise unless there is such a preset and the environment's settings of it hold."""
+    if settings.preset not in PRESETS:
+        named_by = f"--preset or {settings.variable('preset')}"
+        raise UnknownPresetError(settings.preset, PRESETS, named_by)
+    preset(settings.preset).configure()
 
 
 def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedder:
@@ -103,6 +111,13 @@ def any_store_of(settings: Settings, *, writable: bool) -> Store:
     """Return the store that the settings name, in whatever state it is."""
     folder = folder_of(settings.store)
     if folder is not None:
+        if settings.store_replica is not None:
+            msg = (
+                f"{settings.variable('store_replica')} is set, but the store is the "
+                f"folder {str(folder)!r}, which has no replicas; expected none, or a "
+                f"postgresql:// URL as {settings.variable('store')}"
+            )
+            raise SettingsError(msg)
         share = settings.store_read_ahead
         return SqliteStore(folder, writable=writable, read_ahead=share)
     opened: Store = server_of(settings.store).open_store(settings, writable=writable)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from kept.cli.mistyped import tell_mistyped
 from kept.errors import InputError, NotFoundError
 from kept.filters import LARGEST
 from kept.knowledge_base import KnowledgeBase
@@ -47,14 +48,19 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 
 def settings_of(**given: Any) -> Settings:  # noqa: ANN401 -- checked by the settings
-    """Return the settings, what was *given* on the command line before all else."""
-    return Settings.of(
+    """Return the settings, what was *given* on the command line before all else.
+
+    A variable that is mistyped is told beside the output.
+    """
+    settings = Settings.of(
         {
             name: str(value) if isinstance(value, Path) else value
             for name, value in given.items()
             if value is not None
         }
     )
+    tell_mistyped(settings.preset)
+    return settings
 
 
 @contextmanager

@@ -86,6 +86,7 @@ def _changed(
 ) -> Configured:
     try:
         own = overridden(now.preset, base.overrides(), values)
+        base.demand_parts(own)
         return Configured(now.preset, now.preset.configure(own))
     except SettingsError as error:
         raise Problem("invalid_setting", str(error)) from error

@@ -219,12 +219,28 @@ def problem_of(error: Exception) -> Problem:
     if isinstance(error, errors.KeptError):
         code = code_of(error)
         inside = CODES[code].status >= SERVER_ERROR
-        return Problem(code, "" if inside else str(error))
+        return Problem(code, "" if inside else _without_commands(str(error)))
     if isinstance(error, RequestValidationError):
         return _of_validation(error)
     if isinstance(error, HTTPException):
         return _of_http(error)
     return Problem("internal")
+
+
+# What a command line lists and tells, there is at this door under another name.
+COMMANDS = {
+    "'kept documents' lists": "the list of documents has",
+    "'kept aliases' lists": "the list of aliases has",
+    "'kept why-not' tells": "why-not tells",
+    "'kept references build' makes": "building references makes",
+}
+
+
+def _without_commands(message: str) -> str:
+    """Return a message that advises nothing which a client cannot do."""
+    for command, here in COMMANDS.items():
+        message = message.replace(command, here)
+    return message
 
 
 def _of_validation(error: RequestValidationError) -> Problem:

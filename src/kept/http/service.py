@@ -105,6 +105,7 @@ class Service:
         """
         with self._warming:
             if not self.warm:
+                self.base.demand_parts()
                 embedder, _ = self.base.embedder, self.base.parts
                 _ = self.base.calibration
                 self.base.store.claim(embedder.id, embedder.dimension)

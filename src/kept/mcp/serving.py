@@ -25,6 +25,7 @@ def serve_stdio(base: KnowledgeBase, *, allow_ingest: bool) -> None:
 
     While we serve, whatever else is printed goes to standard error.
     """
+    base.demand_parts()
     server = build(lambda request: OwnDesk(base), allow_ingest=allow_ingest)
 
     async def talk() -> None:

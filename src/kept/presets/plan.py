@@ -31,7 +31,7 @@ class Parts:
         if self.judge is None:
             msg = (
                 f"{variable} is True, but no judge is configured; expected False, "
-                "or a judge: set MODEL_JUDGE_MODEL and the address of its server"
+                "or a judge: set MODEL_JUDGE_MODEL, and KEPT_LLM_BASE_URL to its server"
             )
             raise SettingsError(msg)
         return self.judge
