@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from kept.cutting import Cutting
 from kept.duplicates import DuplicateRules
@@ -21,6 +22,7 @@ from kept.logs import whisper
 from kept.models import silent
 from kept.ports import ChatModel, Embedder, Judge, Reranker
 from kept.presets import PRESETS, preset
+from kept.presets.configuration import range_of
 from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
 from kept.settings import Settings
@@ -176,12 +178,18 @@ def llm_settings(**given: Any) -> LLMSettings:  # noqa: ANN401 -- checked by the
     try:
         return LLMSettings(**given)
     except ValidationError as error:
-        prefix = LLMSettings.model_config.get("env_prefix", "")
-        told = (
-            f"{prefix}{problem['loc'][0]}".upper() + f" is refused: {problem['msg']}"
-            for problem in error.errors(include_url=False, include_input=False)
-        )
+        told = map(_refusal, error.errors(include_url=False))
         raise SettingsError("; ".join(told)) from None
+
+
+def _refusal(problem: ErrorDetails) -> str:
+    """Say which variable is wrong; an address may hold a password and is not shown."""
+    field = str(problem["loc"][0])
+    variable = f"{LLMSettings.model_config.get('env_prefix', '')}{field}".upper()
+    if problem["type"] == "value_error" or field not in LLMSettings.model_fields:
+        return f"{variable} is refused: {problem['msg']}"
+    expected = range_of(LLMSettings.model_fields[field])
+    return f"{variable} is {problem['input']!r}; expected {expected}"
 
 
 class LanguageModels:

@@ -65,6 +65,24 @@ def test_no_server_starts_with_validation_and_no_judge(
     assert NO_JUDGE in run(command, tmp_path).complaint(2)
 
 
+def test_a_setting_of_language_models_is_refused_with_its_range(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name, value and range, like any; an address is not repeated."""
+    base.add("The pump TW-C235 costs 410 euro.")
+    monkeypatch.setenv("KEPT_LLM_RETRIES", "99")
+    monkeypatch.setenv("KEPT_LLM_TIMEOUT_SECONDS", "0")
+    monkeypatch.setenv("KEPT_LLM_BASE_URL", "http://me:sesame@127.0.0.1/v1")
+
+    told = kept("ask", "what costs the pump TW-C235", "--store", base.settings.store)
+
+    message = told.complaint(2)
+    assert "KEPT_LLM_RETRIES is '99'; expected a whole number from 0 to 10" in message
+    assert "KEPT_LLM_TIMEOUT_SECONDS is '0'; expected a number of at least" in message
+    assert "KEPT_LLM_BASE_URL is refused: " in message
+    assert "sesame" not in message
+
+
 def test_a_tenant_is_not_given_validation_without_a_judge(base: KnowledgeBase) -> None:
     """An override that no question could be answered with is not stored."""
     with pytest.raises(SettingsError, match=NO_JUDGE):

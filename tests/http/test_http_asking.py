@@ -401,11 +401,18 @@ def test_settings_say_where_they_come_from(stocked: House) -> None:
 
     response = stocked.ask("PATCH", "/v1/settings", json={"set": {"top_k": -1}})
     unknown = stocked.ask("PATCH", "/v1/settings", json={"set": {"nothing": 1}})
+    judged = {"set": {"validation_enable": True}}
+    alone = stocked.ask("PATCH", "/v1/settings", json=judged)
+    shown = stocked.ask(
+        "POST", "/v1/settings/preview", json={**judged, "questions": ["a b c"]}
+    )
     back = stocked.ask("PATCH", "/v1/settings", json={"unset": ["top_k"]}).json()
 
     assert (rows["top_k"]["value"], rows["top_k"]["origin"]) == (3, "tenant")
     problem(response, 422, "invalid_setting")
     problem(unknown, 422, "invalid_setting")
+    assert "no judge" in problem(alone, 422, "invalid_setting")["detail"]
+    assert "no judge" in problem(shown, 422, "invalid_setting")["detail"]
     rows = {row["name"]: row for row in back["preset_settings"]}
     assert rows["top_k"]["origin"] == "default"
 

@@ -185,6 +185,23 @@ def test_a_deleted_document_is_gone(house: House) -> None:
     assert ledger[0]["status"] == "deleted"
 
 
+def test_a_document_that_is_not_there_is_told_in_words_of_this_door(
+    house: House,
+) -> None:
+    """Whoever came over HTTP has no command line to be sent to."""
+    house.add(TEXT)
+    asked = {"named": "nothing", "question": "how many days of leave"}
+
+    for response, has in (
+        (house.ask("GET", "/v1/documents/x"), "list of documents"),
+        (house.ask("DELETE", "/v1/documents/x"), "list of documents"),
+        (house.ask("POST", "/v1/why-not", json=asked), "list of documents"),
+        (house.ask("GET", "/v1/aliases/x"), "list of aliases"),
+    ):
+        told = problem(response, 404, "not_found")["detail"]
+        assert told.endswith(f"; the {has} has those that are")
+
+
 def test_a_repeated_text_is_an_alias_that_can_be_undone(house: House) -> None:
     """It is listed with the rule that fired, read with its text, and taken back."""
     long = TEXT + " " + "They apply for it in writing, three weeks before. " * 10

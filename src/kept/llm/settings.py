@@ -32,10 +32,12 @@ class LLMSettings(BaseSettings):
         default=None, description="File that holds the key, instead of api_key"
     )
     connect_timeout_seconds: float = Field(
-        default=5.0, gt=0, description="Longest wait for a connection"
+        default=5.0, ge=0.001, description="Longest wait for a connection"
     )
     timeout_seconds: float = Field(
-        default=120.0, gt=0, description="Longest wait for a whole reply, with retries"
+        default=120.0,
+        ge=0.001,
+        description="Longest wait for a whole reply, with retries",
     )
     retries: int = Field(
         default=2,
