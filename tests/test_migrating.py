@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import kept, started
-from kept.errors import InputError, StoreError
+from kept.errors import InputError, StoreBusyError, StoreError
 from kept.knowledge_base import KnowledgeBase
 from kept.migrating import Migrated, migrate
 from kept.settings import Settings
@@ -209,6 +209,49 @@ def test_it_can_stop_anywhere(
     done = moved(source, target)
 
     assert done.resumed
+    assert all(part.same for part in done.parts)
+
+
+@pytest.mark.parametrize("gone", [0, -1])
+def test_a_source_that_was_changed_meanwhile_is_told(
+    addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch, gone: int
+) -> None:
+    """A document that had arrived and was deleted since does not go unnoticed."""
+    source, target = addresses("folder", "source"), addresses("folder", "target")
+    filled(source)
+    with monkeypatch.context() as patched:
+        patched.setattr(copying, "_copy_table", _broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            moved(source, target)
+    with KnowledgeBase(SETTINGS.changed(store=source, tenant="acme")) as base:
+        document = base.store.documents("acme")[gone].document.id
+        base.store.intake("acme").delete(document, with_aliases=True)
+
+    with pytest.raises(StoreError, match="empty the target and migrate again"):
+        moved(source, target)
+
+    with pytest.raises(StoreError, match="has not ended"):
+        KnowledgeBase(SETTINGS.changed(store=target))
+
+
+@pytest.mark.parametrize("kind", ["folder", "server"])
+def test_a_target_is_filled_by_one_process(
+    addresses: Callable[[str, str], str], kind: str
+) -> None:
+    """A second one is told to wait, and the first is not disturbed."""
+    source, target = addresses("folder", "source"), addresses(kind, "target")
+    filled(source)
+    met: list[Exception] = []
+
+    def second(step: str, done: int, total: int) -> None:
+        if not met:
+            with pytest.raises(StoreBusyError, match="another process is") as one:
+                moved(source, target)
+            met.append(one.value)
+
+    done = migrate(SETTINGS, source, target, second)
+
+    assert len(met) == 1
     assert all(part.same for part in done.parts)
 
 

@@ -8,8 +8,8 @@ from kept.errors import InputError, StoreError
 from kept.settings import Settings
 from kept.stores.addresses import folder_of, told
 from kept.stores.comparing import Compared, compared
-from kept.stores.copying import copy
-from kept.stores.moving import begin, end, refuse_unfinished
+from kept.stores.copying import BEGIN_ANEW, copy
+from kept.stores.moving import alone, begin, end, refuse_unfinished
 from kept.stores.operations import Store
 from kept.text.tokens import analysis_id
 from kept.wiring import any_store_of, store_exists, store_writable
@@ -49,11 +49,12 @@ def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrate
         _check_words(taken)
         given = any_store_of(settings.changed(store=target), writable=True)
         try:
-            resumed = begin(given, origin)
-            copy(taken, given, tell)
-            given.sweep()
-            parts = _verified(taken, given, tell)
-            end(given)
+            with alone(given):
+                resumed = begin(given, origin)
+                copy(taken, given, tell)
+                given.sweep()
+                parts = _verified(taken, given, tell)
+                end(given)
         finally:
             given.close()
     finally:
@@ -75,8 +76,7 @@ def _verified(source: Store, target: Store, tell: Tell) -> tuple[Compared, ...]:
         )
         msg = (
             f"what arrived in {target.where} is not what {source.where} holds "
-            f"({shown}); if somebody wrote to it meanwhile, stop them, empty the "
-            "target and migrate again"
+            f"({shown}); {BEGIN_ANEW}"
         )
         raise StoreError(msg)
     return tuple(parts)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
+from kept.errors import StoreError
 from kept.ports import Vectors
 from kept.stores import reading
 from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
@@ -21,6 +22,9 @@ from kept.stores.tables import JOBS, OF_TENANTS, OF_THE_STORE, TRUTHS, Table
 
 DOCUMENTS = 50
 SECRETS = ("service_secret",)
+BEGIN_ANEW = (
+    "if somebody wrote to it meanwhile, stop them, empty the target and migrate again"
+)
 
 Tell = Callable[[str, int, int], None]
 
@@ -118,8 +122,15 @@ def _arrived(source: Store, target: Store, tenant: str) -> tuple[int, Row | None
         return 0, None
     with source.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
-        place = "SELECT age, id FROM documents WHERE tenant_no = ? AND id = ?"
-        return count, only(connection, place, (no, last[0]))
+        sql = "SELECT age, id FROM documents WHERE tenant_no = ? AND id = ?"
+        place = first(connection, sql, (no, last[0]))
+    if place is None:
+        msg = (
+            f"document {last[0]} of {tenant} has arrived in {target.where} and is gone "
+            f"from {source.where} since; {BEGIN_ANEW}"
+        )
+        raise StoreError(msg)
+    return count, place
 
 
 def _batches(

@@ -1,6 +1,9 @@
 """The mark of a migration: which store a target is being filled from."""
 
-from kept.errors import InputError, StoreError
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kept.errors import InputError, StoreBusyError, StoreError
 from kept.stores.meta import meta_of
 from kept.stores.operations import Store
 from kept.stores.sql import first
@@ -19,6 +22,22 @@ def refuse_unfinished(store: Store) -> None:
             f"'kept migrate FROM TO' again with the same stores to finish it"
         )
         raise StoreError(msg)
+
+
+@contextmanager
+def alone(target: Store) -> Iterator[None]:
+    """Fill *target* alone: two who did would be in each other's way."""
+    holds = target.holds()
+    try:
+        if not holds.take(MARK):
+            msg = (
+                f"another process is migrating into {target.where}; wait until it has "
+                "ended, or end it and run this again to go on"
+            )
+            raise StoreBusyError(msg)
+        yield
+    finally:
+        holds.close()
 
 
 def begin(target: Store, origin: str) -> bool:
