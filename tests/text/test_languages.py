@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.text.languages import LANGUAGES, detect_language, stop_words
+from kept.text.languages import (
+    LANGUAGES,
+    detect_language,
+    likely_languages,
+    stop_words,
+)
+
+scraps = st.sampled_from(
+    [*" '.-_1\n", "the", "of", "don't", "DER", "und", "d'un", "x", "il", "y'all"]
+)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +50,12 @@ def test_a_sentence_is_recognised_by_script_or_function_words(
 def test_no_telling_word_means_no_language(text: str) -> None:
     """An open question is not answered with a guess."""
     assert detect_language(text) is None
+
+
+@given(st.lists(scraps).map("".join))
+def test_plain_letters_are_read_as_all_others(text: str) -> None:
+    """The way for ASCII is only faster: a character that says nothing undoes it."""
+    assert likely_languages(text) == likely_languages(f"{text} \u2603")
 
 
 @given(st.text())

@@ -27,6 +27,11 @@ from kept.text.tokens import (
 languages = st.sampled_from([None, "xx", *LANGUAGES])
 
 
+scraps = st.sampled_from(
+    [*" .,()'+#-_7\n", ". ", ", ", ") ", "cells", "C++", ".env", "7,5", "a.b", "don't"]
+)
+
+
 @pytest.mark.parametrize(
     ("text", "language", "terms"),
     [
@@ -153,6 +158,20 @@ def test_threads_agree() -> None:
 def test_count_of_words(text: str, count: int) -> None:
     """Words count once, characters without spaces singly, endless runs by length."""
     assert count_tokens(text) == count
+
+
+@given(st.lists(scraps).map("".join))
+def test_plain_letters_are_counted_as_all_others(text: str) -> None:
+    """The way for ASCII is only faster: a word in other letters undoes it."""
+    assert count_tokens(text) == count_tokens(f"{text} \u00e9") - 1
+
+
+@given(st.lists(scraps).map("".join), st.sampled_from([None, "en"]))
+def test_a_text_has_the_terms_of_its_pieces(text: str, language: str | None) -> None:
+    """What closes a word before a space says nothing, so it may be left out."""
+    pieces = (analyse(piece, language) for piece in text.split())
+
+    assert analyse(text, language) == [term for terms in pieces for term in terms]
 
 
 @pytest.mark.parametrize(

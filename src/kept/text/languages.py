@@ -120,6 +120,10 @@ _LATIN = re.compile("[A-Za-z\u00aa-\u024f\u1e00-\u1eff\uff21-\uff5a]")
 _WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)*")
 _WIDESPREAD = ("en", "de", "fr", "es", "it", "pt", "nl", "ru", "sv", "pl")
 _NO_LETTERS = bytes(code for code in range(128) if not chr(code).isalpha())
+_SMALL_LETTERS = bytes(
+    ord(chr(code).lower()) if chr(code).isalpha() or chr(code) == "'" else ord(" ")
+    for code in range(128)
+).ljust(256)
 _DECIDED = (1, 2)
 _FULL = 5040
 _KANA_PER_HAN = 8
@@ -153,10 +157,17 @@ def likely_languages(text: str) -> tuple[str, ...]:
         sample = unicodedata.normalize("NFKC", sample)
         if not sample.isascii() and (language := _by_script(sample)):
             return (language,)
-    pieces = map(_telling_words().__getitem__, sample.casefold().split())
+    places: Iterable[int | None]
+    if sample.isascii():
+        places = map(_telling_plain().get, _plain_words(sample))
+    else:
+        pieces = map(_telling_words().__getitem__, sample.casefold().split())
+        places = chain.from_iterable(pieces)
+    groups, _ = _known_in()
     scores: dict[str, int] = {}
-    for languages, count in Counter(chain.from_iterable(pieces)).items():
-        weight = count * (_FULL // len(languages))
+    for place, count in Counter(places).items():
+        languages = groups[place] if place is not None else ()
+        weight = count * (_FULL // max(1, len(languages)))
         for language in languages:
             scores[language] = scores.get(language, 0) + weight
     best = max(scores.values(), default=0)
@@ -164,12 +175,28 @@ def likely_languages(text: str) -> tuple[str, ...]:
     return tuple(sorted(tied, key=_spread))
 
 
-@cache
-def _telling_words() -> Pieces[tuple[tuple[str, ...], ...]]:
-    """Return the languages of each function word in pieces."""
-    known = _known_in()
+def _plain_words(sample: str) -> list[bytes]:
+    """Return the `_WORDS` of a text in ASCII, in small letters."""
+    spaced = f" {sample} ".encode("ascii").translate(_SMALL_LETTERS)
+    if b"'" in spaced:
+        for stray in (b"''", b" '", b"' "):
+            spaced = spaced.replace(stray, b"  ")
+    return spaced.split()
 
-    def look(piece: str) -> tuple[tuple[str, ...], ...]:
+
+@cache
+def _telling_plain() -> dict[bytes, int]:
+    """Return the function words in ASCII, and the place of their languages."""
+    _, known = _known_in()
+    return {word.encode(): at for word, at in known.items() if word.isascii()}
+
+
+@cache
+def _telling_words() -> Pieces[tuple[int, ...]]:
+    """Return the places of the languages of each function word in pieces."""
+    _, known = _known_in()
+
+    def look(piece: str) -> tuple[int, ...]:
         if piece.isalpha():
             return (known[piece],) if piece in known else ()
         words = _WORDS.findall(piece.replace("’", "'"))
@@ -210,13 +237,15 @@ def _by_script(sample: str) -> str | None:
 
 
 @cache
-def _known_in() -> dict[str, tuple[str, ...]]:
-    """Return which languages have each function word."""
+def _known_in() -> tuple[list[tuple[str, ...]], dict[str, int]]:
+    """Return groups of languages, and for each function word the place of its own."""
     known: dict[str, tuple[str, ...]] = {}
     for language in LANGUAGES:
         for word in filter(_distinctive, stop_words(language)):
             known[word] = (*known.get(word, ()), language)
-    return known
+    groups = sorted(set(known.values()))
+    places = {group: place for place, group in enumerate(groups)}
+    return groups, {word: places[group] for word, group in known.items()}
 
 
 def _distinctive(word: str) -> bool:

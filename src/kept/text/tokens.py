@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from hashlib import blake2b
 from itertools import chain, pairwise
 from threading import Lock
@@ -30,10 +30,10 @@ __all__ = [
     "stems",
     "stop_words",
     "term_key",
+    "term_keys",
 ]
 
 ANALYSIS_VERSION = 1
-CACHED_WORDS = 200_000
 COUNTED_ONCE = 12
 
 SPACELESS = (
@@ -69,8 +69,11 @@ def analyse(text: str, language: str | None) -> list[str]:
     identifier gives itself and its parts; writing without spaces gives pairs of
     neighbouring characters.
     """
-    pieces = _spelled(text).split()
-    return list(chain.from_iterable(map(_terms(language).__getitem__, pieces)))
+    spelled = _spelled(text)
+    for mark in _CLOSING:
+        spelled = spelled.replace(mark, " ")
+    pieces = map(_terms(language).__getitem__, spelled.split())
+    return list(chain.from_iterable(pieces))
 
 
 def analyse_query(text: str, languages: Sequence[str | None]) -> list[tuple[str, ...]]:
@@ -102,14 +105,19 @@ def count_tokens(text: str) -> int:
 
     A run of more than 12 letters counts once for every 12, as models cut it up.
     """
+    if text.isascii():
+        return len(_COUNTED_PLAIN.findall(text))
     return sum(map(_counts().__getitem__, text.split()))
 
 
-@lru_cache(maxsize=CACHED_WORDS)
 def term_key(term: str) -> int:
     """Return a stable signed 64-bit number for *term*."""
-    digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "big", signed=True)
+    return _keys()[term]
+
+
+def term_keys(terms: Iterable[str]) -> Iterator[int]:
+    """Return the `term_key` of each of *terms*."""
+    return map(_keys().__getitem__, terms)
 
 
 @cache
@@ -198,6 +206,17 @@ def _terms(language: str | None) -> Pieces[tuple[str, ...]]:
 def _plain(piece: str) -> bool:
     """Tell whether a piece is one word of plain letters, as most are."""
     return piece.isascii() and piece.isalpha()
+
+
+@cache
+def _keys() -> Pieces[int]:
+    """Return the numbers of terms."""
+
+    def look(term: str) -> int:
+        digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return int.from_bytes(digest, "big", signed=True)
+
+    return Pieces(look)
 
 
 @cache
@@ -307,6 +326,9 @@ def _letters() -> re.Pattern[str]:
 
 
 _STEMMING = Lock()
+# No token ends with these before a space, and a word without them is met more often.
+_CLOSING = (". ", ", ", ") ")
+_COUNTED_PLAIN = re.compile(rf"[a-zA-Z0-9_']{{1,{COUNTED_ONCE}}}")
 _SPACELESS = re.compile(f"[{SPACELESS}]+")
 _WITHOUT_SPACES = re.compile(f"[{SPACELESS}{_HANGUL}]")
 _RUNS = re.compile(f"[{SPACELESS}]+|[{_HANGUL}]+|[^{SPACELESS}{_HANGUL}]+")
