@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.text.tokens import term_key
+from kept.text.tokens import term_keys
 
 _ITEM = np.dtype([("key", "<i8"), ("count", "<u2")])
 _MOST = np.iinfo(np.uint16).max
@@ -15,11 +15,13 @@ _MASK = (1 << 64) - 1
 
 def packed(terms: Iterable[str]) -> bytes:
     """Return the terms as sorted keys with their counts."""
-    counts = Counter(map(term_key, terms))
-    keys = sorted(counts)
-    items = np.empty(len(keys), dtype=_ITEM)
-    items["key"] = keys
-    items["count"] = np.minimum([counts[key] for key in keys], _MOST)
+    counts = Counter(term_keys(terms))
+    keys = np.fromiter(counts, np.int64, len(counts))
+    times = np.fromiter(counts.values(), np.int64, len(counts))
+    order = keys.argsort()
+    items = np.empty(len(counts), dtype=_ITEM)
+    items["key"] = keys[order]
+    items["count"] = np.minimum(times, _MOST)[order]
     return items.tobytes()
 
 

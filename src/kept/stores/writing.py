@@ -34,7 +34,8 @@ _CHUNKS_SHOWN = (
     f"SELECT {', '.join(_CHUNK_COLUMNS_SHOWN)}"  # noqa: S608 -- ours
     " FROM chunks WHERE document_no = ? ORDER BY ord"
 )
-_SHOWN_OF_DOCUMENT = itemgetter(*_DOCUMENT_COLUMNS_SHOWN)
+_SHOWN_OF_DOCUMENT = itemgetter(*map(DOCUMENT_COLUMNS.index, _DOCUMENT_COLUMNS_SHOWN))
+_CONFIDENCE = _DOCUMENT_COLUMNS_SHOWN.index("confidence")
 _SHOWN_OF_CHUNK = itemgetter(*map(CHUNK_COLUMNS.index, _CHUNK_COLUMNS_SHOWN))
 _COUNTED = itemgetter(*map(CHUNK_COLUMNS.index, ("terms", "length", "language")))
 _TAGS = CHUNK_COLUMNS.index("tags")
@@ -65,13 +66,14 @@ def now() -> str:
 
 def as_json(value: object) -> str:
     """Return *value* as compact JSON with sorted keys."""
-    return _encoded(value)
+    return _encoded(value) if value else _EMPTY.get(type(value)) or _encoded(value)
 
 
 def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
+_EMPTY: Mapping[type, str] = {dict: "{}", list: _NO_TAGS, tuple: _NO_TAGS}
 _encoded = json.JSONEncoder(ensure_ascii=False, sort_keys=True, default=_plain).encode
 
 
@@ -214,12 +216,14 @@ def _tag(
     *,
     live: bool,
 ) -> None:
-    connection.executemany(
-        "INSERT INTO chunk_tags VALUES (?, ?, ?)"
-        if live
-        else "DELETE FROM chunk_tags WHERE tenant_no = ? AND tag = ? AND no = ?",
-        sorted({(tenant, tag, key) for key, tag in tags}),
-    )
+    rows = sorted({(tenant, tag, key) for key, tag in tags})
+    if rows:
+        connection.executemany(
+            "INSERT INTO chunk_tags VALUES (?, ?, ?)"
+            if live
+            else "DELETE FROM chunk_tags WHERE tenant_no = ? AND tag = ? AND no = ?",
+            rows,
+        )
 
 
 def _log_change(
@@ -248,11 +252,11 @@ def digest(connection: Connection, document: int) -> int:
 
 def digest_of(filed: Filed) -> int:
     """Return the `digest` that a document will have, from the rows it is filed in."""
-    row = dict(zip(DOCUMENT_COLUMNS, filed.document, strict=True))
-    if row["confidence"] is not None:
+    shown = list(_SHOWN_OF_DOCUMENT(filed.document))
+    if shown[_CONFIDENCE] is not None:
         # As a column of real numbers gives it back.
-        row["confidence"] = float(row["confidence"]) + 0.0
-    return _digest([_SHOWN_OF_DOCUMENT(row), *map(_SHOWN_OF_CHUNK, filed.chunks)])
+        shown[_CONFIDENCE] = float(shown[_CONFIDENCE]) + 0.0
+    return _digest([shown, *map(_SHOWN_OF_CHUNK, filed.chunks)])
 
 
 def _digest(rows: Iterable[Iterable[object]]) -> int:
@@ -361,8 +365,10 @@ def note_similarities(
     connection: Connection, tenant: int, similarities: Iterable[Similarity]
 ) -> None:
     """Keep what was compared, accepted or not."""
-    connection.executemany(
-        "INSERT INTO similarities (tenant_no, rule, similarity, accepted)"
-        " VALUES (?, ?, ?, ?)",
-        [(tenant, s.rule, s.similarity, s.accepted) for s in similarities],
-    )
+    rows = [(tenant, s.rule, s.similarity, s.accepted) for s in similarities]
+    if rows:
+        connection.executemany(
+            "INSERT INTO similarities (tenant_no, rule, similarity, accepted)"
+            " VALUES (?, ?, ?, ?)",
+            rows,
+        )
