@@ -145,6 +145,24 @@ def test_texts_are_embedded_while_those_before_them_are_stored(
     assert [r.status for r in receipts] == ["created"] * 79
 
 
+def test_windows_grow_with_what_went_before_them(base: KnowledgeBase) -> None:
+    """Beyond the usual, up to four times as long, by a sixteenth of what is done."""
+    embedder = CountingEmbedder()
+    texts = (handed(f"note-{n}", f"Note {n * n}.") for n in range(700))
+
+    for _ in path_of(base, embedder)(texts):
+        continue
+
+    sizes = [len(call) for call in embedder.calls]
+    assert sum(sizes) == 700
+    assert sizes[:8] == [WINDOW] * 8
+    assert sizes[-2] == 4 * WINDOW
+    assert all(
+        size <= max(WINDOW, sum(sizes[:place]) // 16)
+        for place, size in enumerate(sizes)
+    )
+
+
 def test_a_lot_of_text_is_not_held_ahead(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,8 @@ from kept.text.draft import Draft
 
 FIRST_WINDOW_CHUNKS = 8
 WINDOW_CHUNKS = 64
+LONGER = 4
+SHARE = 16
 _ROUGHLY = 0.01
 
 
@@ -72,7 +74,7 @@ class Ingest:
         self, handed: Iterable[Handed], ahead: Ahead[Receipt]
     ) -> Iterator[Receipt]:
         window: list[Prepared | Receipt] = []
-        chunks, most = 0, FIRST_WINDOW_CHUNKS
+        chunks, begun, most = 0, 0, FIRST_WINDOW_CHUNKS
         for item in handed:
             if item.source.uri in ahead:
                 yield from ahead.rest()
@@ -85,11 +87,22 @@ class Ingest:
             chunks += _chunks(prepared)
             if chunks >= most:
                 self._begin(window, ahead)
+                begun += chunks
                 window, chunks = [], 0
-                most = min(2 * most, self.window_chunks)
+                most = self._most(begun, most)
             yield from ahead.done()
         self._begin(window, ahead)
         yield from ahead.rest()
+
+    def _most(self, begun: int, before: int) -> int:
+        """Return how many chunks the next window is to have, after so many.
+
+        First windows are short, so that receipts come soon. Later ones are up to
+        `LONGER` times the usual, which costs less for each text, but never more than
+        a `SHARE` of what was *begun* before: that is what a crash may cost.
+        """
+        usual = min(2 * before, self.window_chunks)
+        return max(usual, min(begun // SHARE, LONGER * self.window_chunks))
 
     def helped(self, crew: Crew | None) -> "Ingest":
         """Return the same path with the embedding done by a *crew*, if there is one."""
@@ -171,7 +184,10 @@ class Ingest:
         start = 0
         for i in created:
             end = start + len(fresh[i].new.chunks) - 1
-            vectors[fresh[i].new.id] = np.vstack([first[i : i + 1], rest[start:end]])
+            own = first[i : i + 1]
+            if end > start:
+                own = np.vstack([own, rest[start:end]])
+            vectors[fresh[i].new.id] = own
             start = end
         return self._storing(
             [

@@ -43,6 +43,7 @@ _USUAL_SIZE = 100_000
 _MOSTLY = 0.25
 _WORTH_CODES = 1 / 12
 _SHARE_A_SCAN = 4
+_MOST_SHARING = 64
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,8 @@ class DenseIndex:
 
         Of more than *most* only the nearest are returned. Many queries share a scan.
         """
-        worth = self._effort.scanned_whole * max(1, len(queries) // _SHARE_A_SCAN)
+        sharing = min(len(queries), _MOST_SHARING) // _SHARE_A_SCAN
+        worth = self._effort.scanned_whole * max(1, sharing)
         if self._contents.rows > worth:
             return near_by_search(self.search, queries, at_least, most)
         units = [unit_of(query) for query in queries]
