@@ -45,10 +45,17 @@ class Server:
         )
         return psycopg.connect(address, autocommit=True)
 
-    def database(self, *, vector: bool = True, space: Path | None = None) -> str:
+    def database(
+        self,
+        *,
+        vector: bool = True,
+        space: Path | None = None,
+        encoding: str | None = None,
+    ) -> str:
         """Make an empty database with pgvector, and return its owner's address.
 
-        Its tables are in the folder *space*, if that is given.
+        Its tables are in the folder *space*, and it has another *encoding*, if those
+        are given.
         """
         name = f"{self.name}_{len(self.made)}"
         with self.admin() as connection:
@@ -59,11 +66,14 @@ class Server:
                     )
                 )
             connection.execute(
-                sql.SQL("CREATE DATABASE {} OWNER {} TEMPLATE {} TABLESPACE {}").format(
+                sql.SQL(
+                    "CREATE DATABASE {} OWNER {} TEMPLATE {} TABLESPACE {} {}"
+                ).format(
                     sql.Identifier(name),
                     sql.Identifier(OWNER),
                     sql.Identifier(self.template() if vector else "template0"),
                     sql.Identifier(space.name if space else "pg_default"),
+                    _spelled(encoding) if encoding else sql.SQL(""),
                 )
             )
         self.made.append(name)
@@ -111,6 +121,12 @@ class Server:
                     sql.Identifier(space.name)
                 )
             )
+
+
+def _spelled(encoding: str) -> sql.Composed:
+    """Return SQL for an encoding, and for rules of sorting that go with any."""
+    clause = "ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C'"
+    return sql.SQL(clause).format(sql.Literal(encoding))
 
 
 def _drop(connection: "psycopg.Connection[Any]", name: str) -> None:

@@ -129,6 +129,31 @@ def test_a_pgvector_that_is_too_old_is_refused(
         open_store(dsn)
 
 
+@pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
+def test_a_database_of_another_encoding_is_refused(
+    postgres: Server, open_store: Open, encoding: str
+) -> None:
+    """It could not hold every text; nothing is made there."""
+    dsn = postgres.database(vector=False, encoding=encoding)
+
+    with pytest.raises(StoreError, match=f"the encoding {encoding}.*'UTF8'"):
+        open_store(dsn)
+
+    with Database(dsn).connect() as connection:
+        assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
+
+
+def test_texts_arrive_whatever_encoding_the_client_is_told(
+    open_store: Open, dsn: str
+) -> None:
+    """An address or an environment made for others does not change them."""
+    store = open_store(f"{dsn}?client_encoding=latin1")
+
+    take(store, "acme", ["A pump costs 5 € in 京都."])
+
+    assert found_by(store, "acme", "pump") == ["A pump costs 5 € in 京都."]
+
+
 @pytest.mark.parametrize(
     "newer",
     [

@@ -74,6 +74,7 @@ class Database:
             "application_name": "kept",
             **_watching(self.options.silence_seconds),
             **parameters(dsn),
+            "client_encoding": "utf8",
         }
         self.follow = False
         self.written = 0

@@ -21,6 +21,7 @@ MODULES = (
     "kept.stores.postgres.service_schema",
 )
 LEAST_VECTOR = (0, 8)
+ENCODING = "UTF8"
 
 _BASE = """
 CREATE SCHEMA IF NOT EXISTS kept;
@@ -69,6 +70,7 @@ def migrate(connection: Connection, where: str, *, writable: bool) -> None:
     All of it is one transaction under a lock: two nodes that start at once take
     turns, and a migration that is interrupted has not happened.
     """
+    _refuse_other_encoding(connection, where)
     with translated(where):
         if _behind(connection, where):
             if not writable:
@@ -115,6 +117,18 @@ def _behind(connection: Connection, where: str) -> tuple[Module, ...]:
             )
             raise StoreTooNewError(msg)
     return tuple(m for m in known if found.get(m.name, 0) < len(m.scripts))
+
+
+def _refuse_other_encoding(connection: Connection, where: str) -> None:
+    """Refuse a database that cannot hold every character."""
+    encoding = connection.raw.info.parameter_status("server_encoding")
+    if encoding != ENCODING:
+        msg = (
+            f"PostgreSQL at {where} has a database with the encoding {encoding}, which "
+            f"cannot hold every text; make one WITH ENCODING '{ENCODING}' TEMPLATE "
+            "template0, and name that in KEPT_STORE"
+        )
+        raise StoreError(msg)
 
 
 def _versions(connection: Connection) -> dict[str, int]:
