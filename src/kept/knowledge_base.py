@@ -247,7 +247,7 @@ class KnowledgeBase(Closing):
             embedder=self.embedder,
             calibration=self.calibration,
             plan=plan,
-            configuration=configuration_of(plan, self.embedder, self.calibration.id),
+            configuration=configuration_of(plan, self.embedder, self._calibration_id),
         )
 
     def plan(self, request: Request, configured: Configured | None = None) -> Plan:
@@ -261,6 +261,10 @@ class KnowledgeBase(Closing):
         """What turns signals into relevance."""
         path = self.settings.calibration
         return calibration_of(self.embedder.id, Path(path) if path else None)
+
+    @cached_property
+    def _calibration_id(self) -> str:
+        return self.calibration.id
 
     @cached_property
     def parts(self) -> Parts:

@@ -70,9 +70,10 @@ class Pipeline:
 
     def __call__(self, query: Query, candidates: Iterable[Candidate]) -> Selection:
         """Pass *candidates* through every stage."""
-        first = Pool.of(candidates).ranked()
+        first = Pool.of(candidates)
         distinct = first.roll.distinct
-        pool: Pool | Whole = first
+        as_they_come = distinct and self.stages and _orders_anew(self.stages[0])
+        pool: Pool | Whole = first if as_they_come else first.ranked()
         trace: list[Step] = []
         gone: list[Sequence[Candidate]] = []
         for stage in self.stages:
@@ -93,7 +94,8 @@ class Pipeline:
         if not _accounted(before, weighed):
             return self._checked(stage.name, before.candidates, weighed.outcome())
         after = weighed.pool
-        if after.scores is not before.scores or after.protected:
+        moved = after.protected and after.rows is not before.rows
+        if moved or after.scores is not before.scores:
             after = after.ranked()
         counts, facts = (len(before), len(after)), dict(weighed.facts)
         step = step_of(stage.name, *counts, weighed.decide, facts)
@@ -137,6 +139,11 @@ def _step(stage: str, before: Whole, outcome: Outcome) -> Step:
 def _weighs(stage: Any) -> TypeGuard[Weighing]:  # noqa: ANN401 -- any stage
     """Tell whether a stage itself, and nobody in its place, weighs by columns."""
     return type(stage).__call__ is by_columns
+
+
+def _orders_anew(stage: Stage) -> bool:
+    """Tell whether a stage scores everybody, in whatever order they come."""
+    return _weighs(stage) and getattr(stage, "orders_anew", False)
 
 
 def _accounted(before: Pool, weighed: Weighed) -> bool:

@@ -7,7 +7,6 @@ put off until somebody asks.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import compress
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
@@ -108,28 +107,35 @@ class Roll:
                 found = self.columns[name] = Column(np.array(values, float), who)
         return found
 
-    def signals(self, rows: Rows) -> list[dict[str, float]]:
+    def signals(
+        self, rows: Rows, added: Mapping[str, Column]
+    ) -> list[dict[str, float]]:
         """Return all signals of some of them, in the order in which they were set."""
-        if self.given is not None:
-            return [dict(self.given[row].signals) for row in rows.tolist()]
-        return filled([{} for _ in rows], self.columns, rows)
+        if self.given is None:
+            return readings_of({**self.columns, **added}, rows)
+        mine = [self.given[row].signals for row in rows.tolist()]
+        theirs = readings_of(added, rows)
+        return [{**old, **new} for old, new in zip(mine, theirs, strict=True)]
 
     def vector(self, row: int) -> Any:  # noqa: ANN401 -- as the candidate holds it
         """Return the vector of one of them."""
         return self.vectors[row] if self.given is None else self.given[row].vector
 
 
-def filled(
-    signals: list[dict[str, float]], columns: Mapping[str, Column], rows: Rows
-) -> list[dict[str, float]]:
-    """Return the *signals* of some rows with those of *columns*."""
-    for name, (values, there) in columns.items():
-        readings = values[rows].tolist()
-        who = signals if there is None else compress(signals, there[rows])
-        known = readings if there is None else compress(readings, there[rows])
-        for each, reading in zip(who, known, strict=True):
-            each[name] = reading
-    return signals
+def readings_of(columns: Mapping[str, Column], rows: Rows) -> list[dict[str, float]]:
+    """Return what *columns* say of some rows."""
+    read = [
+        (name, values[rows].tolist(), None if there is None else there[rows].tolist())
+        for name, (values, there) in columns.items()
+    ]
+    return [
+        {
+            name: values[place]
+            for name, values, there in read
+            if there is None or there[place]
+        }
+        for place in range(len(rows))
+    ]
 
 
 class Pool(Sequence[Candidate]):
@@ -197,7 +203,7 @@ class Pool(Sequence[Candidate]):
         if roll.given is not None and self._as_given:
             whole = self.rows is roll.rows
             return roll.given if whole else tuple([roll.given[row] for row in rows])
-        signals = filled(roll.signals(self.rows), self.added, self.rows)
+        signals = roll.signals(self.rows, self.added)
         scores = self.scores[self.rows].tolist()
         return tuple(
             [
@@ -226,7 +232,10 @@ class Pool(Sequence[Candidate]):
         return self.added.get(name) or self.roll.column(name)
 
     def readings(self, name: str) -> Floats:
-        """Return one signal of every candidate, or say who lacks it."""
+        """Return one signal of every candidate, not to be changed, or say who lacks it.
+
+        Nobody is moved where all stand as they came.
+        """
         column = self._column(name)
         if column is None:
             for candidate in self:
@@ -236,7 +245,7 @@ class Pool(Sequence[Candidate]):
         if there is not None and not there[self.rows].all():
             without = next(c for c in self if name not in c.signals)
             raise MissingSignalError(without.id, name, without.signals)
-        return values[self.rows]
+        return values if self.rows is self.roll.rows else values[self.rows]
 
     def best(self, name: str) -> float | None:
         """Return the highest reading, if there is any."""
@@ -286,6 +295,8 @@ class Pool(Sequence[Candidate]):
         return Pool(self.roll, self.rows, self.scores, added, self.protected)
 
     def _spread(self, values: Floats) -> Column:
+        if self.rows is self.roll.rows and len(values) == len(self.rows):
+            return Column(values)
         rows, size = self.rows[: len(values)], len(self.roll.rows)
         column = np.zeros(size)
         column[rows] = values
@@ -311,15 +322,16 @@ class Pool(Sequence[Candidate]):
 
     def _untied(self, rows: list[int], ties: list[int]) -> list[int]:
         """Order by id those at the places *ties* and after, who score the same."""
-        start = ties[0]
+        start, ids = ties[0], self.roll.ids
         for place, after in zip(ties, [*ties[1:], -1], strict=True):
             if after != place + 1:
                 tied = slice(start, place + 2)
-                rows[tied] = sorted(rows[tied], key=self._id_of)
+                rows[tied] = sorted(rows[tied], key=ids.__getitem__)
                 start = after
         return rows
 
-    def _id_of(self, row: int) -> str:
+    def id_of(self, row: int) -> str:
+        """Return the id of one chunk."""
         return self.roll.entries[row].chunk.id
 
     def seats(self) -> Rows:
@@ -337,7 +349,7 @@ class Pool(Sequence[Candidate]):
         return (
             row not in self.roll.pinned,
             self.reading(row, "distance"),
-            self.roll.ids[row],
+            self.id_of(row),
         )
 
     def waves(self) -> list[NDArray[np.bool_] | slice]:

@@ -325,5 +325,5 @@ def configuration_of(plan: Plan, embedder: Embedder, calibration: str) -> str:
 
 def fingerprint_of(plan: Plan, embedder_id: str, calibration: str) -> str:
     """Return the same, where there may be an embedder only by name."""
-    parts = (repr(plan), embedder_id, calibration, analysis_id())
+    parts = (plan.spelled_out, embedder_id, calibration, analysis_id())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]

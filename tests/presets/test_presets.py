@@ -6,6 +6,7 @@ from kept.errors import SettingsError
 from kept.model import Query
 from kept.pipeline import Pipeline
 from kept.presets import PRESETS, Badge, GateRules, Parts, Plan, preset
+from kept.presets.plan import Configured
 from kept.render import record_json
 from kept.stages import (
     AcceptedCap,
@@ -292,3 +293,18 @@ def test_flags_off_give_the_very_bytes_of_plain_hybrid_search() -> None:
     off = plan("tenant_kb", guardrails_enable=False).pipeline(Query(text="q"), pool)
 
     assert record_json(off) == record_json(plain)
+
+
+def test_a_plan_is_built_once_for_each_k_and_each_set_of_parts() -> None:
+    """Queries share plans, and never one that was made of other parts."""
+    chosen = preset("default")
+    configured = Configured(chosen, chosen.configure())
+    near, far = Parts(0.1), Parts(0.3)
+
+    plan = configured.plan(near, k=3)
+
+    assert configured.plan(Parts(0.1), k=3) is plan
+    assert configured.plan(near, k=4).k == 4
+    assert configured.plan(near, k=3, pins=True) != plan
+    assert configured.plan(far, k=3) == chosen.plan(configured.settings, far, k=3)
+    assert configured.plan(far, k=3) != plan

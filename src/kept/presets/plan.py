@@ -1,7 +1,8 @@
 """Plans: what one query goes through, and what a preset needs to make one."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from kept.errors import SettingsError
@@ -76,7 +77,12 @@ class Plan:
     gate: GateRules | None = None
     badge: Badge = Badge()
 
-    @property
+    @cached_property
+    def spelled_out(self) -> str:
+        """Every stage and setting that decides an answer, as text."""
+        return repr(self)
+
+    @cached_property
     def waves(self) -> tuple[int, ...]:
         """How deep each wave of recall goes, until *k* places can be filled."""
         depths = [self.depth]
@@ -131,11 +137,21 @@ class Configured:
 
     preset: Preset
     settings: PresetSettings
+    _plans: dict[tuple[int | None, bool], tuple[Parts, Plan]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- checked by the settings
         """Return the same preset with other *values*, or refuse them."""
         return replace(self, settings=self.settings.changed(**values))
 
     def plan(self, parts: Parts, *, k: int | None = None, pins: bool = False) -> Plan:
-        """Build the plan of a query that wants *k* back, and pins chunks or not."""
-        return self.preset.plan(self.settings, parts, k=k, pins=pins)
+        """Return the plan of a query that wants *k* back, and pins chunks or not.
+
+        Most queries want as many as those before them, so plans are built once.
+        """
+        made = self._plans.get((k, pins))
+        if made is None or made[0] != parts:
+            made = (parts, self.preset.plan(self.settings, parts, k=k, pins=pins))
+            self._plans[(k, pins)] = made
+        return made[1]

@@ -94,7 +94,7 @@ def injecting(
     if not eligible:
         return Weighed(pool)
     reading = partial(pool.reading, name="distance")
-    injected = min(eligible, key=lambda row: (reading(row), roll.ids[row]))
+    injected = min(eligible, key=lambda row: (reading(row), pool.id_of(row)))
     replaced = (roll.documents[pool.rows] == roll.documents[injected]) & (
         distances > reading(injected)
     )

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kept.errors import SettingsError
 from kept.model import Query, Scalar
-from kept.pool import Pool
+from kept.pool import Floats, Pool
 from kept.stages.bounds import demand
 from kept.stages.rescore import WAVE_STEP, column, demand_new
 from kept.weighing import Weighed, by_columns
@@ -30,6 +29,7 @@ class Fuse:
     """
 
     name: ClassVar[str] = "fuse"
+    orders_anew: ClassVar[bool] = True
 
     dense: float = 0.65
     keyword: float = 0.35
@@ -46,21 +46,29 @@ class Fuse:
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
         demand_new(self.name, pool, "fused")
-        dense, keyword, fused = np.zeros((3, len(pool)))
-        peaks: list[dict[str, Scalar]] = []
-        for wave, places in enumerate(pool.waves()):
-            part = pool.keeping(pool.rows[places])
-            dense[places], dense_max = scaled(part, leg="in_dense", signal="cosine")
-            keyword[places], keyword_max = scaled(part, leg="in_keyword", signal="bm25")
-            fused[places] = -wave * WAVE_STEP
-            peaks.append({"dense_max": dense_max, "keyword_max": keyword_max})
+        if not pool.holds("wave"):
+            dense, keyword, peaks = both_scaled(pool)
+            below: Floats | float = 0.0
+        else:
+            dense, keyword, below = np.zeros((3, len(pool)))
+            for wave, places in reversed([*enumerate(pool.waves())]):
+                part = pool.keeping(pool.rows[places])
+                dense[places], keyword[places], peaks = both_scaled(part)
+                below[places] = wave * WAVE_STEP
         weighed = self.dense * dense + self.keyword * keyword
-        fused = (weighed + fused).round(PLACES)
+        fused = (weighed - below).round(PLACES)
         signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
-        return Weighed(pool.measured(**signals).scored(fused), facts=peaks[0])
+        return Weighed(pool.measured(**signals).scored(fused), facts=peaks)
 
 
-def scaled(pool: Pool, leg: str, signal: str) -> tuple[NDArray[np.float64], float]:
+def both_scaled(pool: Pool) -> tuple[Floats, Floats, dict[str, Scalar]]:
+    """Scale both legs, and return the strongest of each too."""
+    dense, dense_max = scaled(pool, leg="in_dense", signal="cosine")
+    keyword, keyword_max = scaled(pool, leg="in_keyword", signal="bm25")
+    return dense, keyword, {"dense_max": dense_max, "keyword_max": keyword_max}
+
+
+def scaled(pool: Pool, leg: str, signal: str) -> tuple[Floats, float]:
     """Scale *signal* to 0..1 over the candidates of *leg*; return its maximum too.
 
     All equal gives 0.5, absent from the leg 0, and an empty leg a maximum of 0.
@@ -70,7 +78,7 @@ def scaled(pool: Pool, leg: str, signal: str) -> tuple[NDArray[np.float64], floa
     held = values[within]
     if not len(held):
         return np.zeros(len(values)), 0.0
-    low, high = float(held.min()), float(held.max())
+    low, high = held.min().item(), held.max().item()
     if high == low:
         return np.where(within, 0.5, 0.0), high
     shares = ((values - low) / (high - low)).round(PLACES)
@@ -85,6 +93,7 @@ class ReciprocalRankFusion:
     """
 
     name: ClassVar[str] = "reciprocal_rank_fusion"
+    orders_anew: ClassVar[bool] = True
 
     constant: int = 60
 
@@ -107,11 +116,11 @@ class ReciprocalRankFusion:
         signals = {"dense_rank": dense, "keyword_rank": keyword, "fused": fused}
         return Weighed(pool.measured(**signals).scored(fused))
 
-    def _shares(self, ranks: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _shares(self, ranks: Floats) -> Floats:
         return np.where(ranks > 0, 1.0 / (self.constant + ranks), 0.0)
 
 
-def _ranks(pool: Pool, leg: str, signal: str) -> NDArray[np.float64]:
+def _ranks(pool: Pool, leg: str, signal: str) -> Floats:
     """Return the place of each in a leg, from 1; 0 for those who are not in it."""
     within = np.flatnonzero(pool.readings(leg))
     members = pool.keeping(pool.rows[within])

@@ -74,7 +74,7 @@ class ProtectKeywordHit:
         if best is None or best < self.at_least:
             return Weighed(pool)
         strongest = hits.rows[hits.readings(self.signal) == best].tolist()
-        hit = min(strongest, key=pool.roll.ids.__getitem__)
+        hit = min(strongest, key=pool.id_of)
         evidence = {self.signal: best, "at_least": self.at_least}
         return shielding(pool, Reason.KEYWORD_MATCH, {hit: evidence})
 

@@ -4,7 +4,6 @@ How long it took is not in the record, which is a pure function of its input;
 an adapter that wants to know measures itself.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -85,8 +84,10 @@ class OpportunisticRerank:
                 f"{len(window)} candidates; it must return one for each, in order"
             )
             raise BackendError(msg)
-        if bad := [score for score in scores.tolist() if not math.isfinite(score)]:
-            msg = f"reranker {self.reranker.id!r} returned {bad[0]}, expected 0 to 1"
+        finite = np.isfinite(scores)
+        if not finite.all():
+            bad = scores[~finite].item(0)
+            msg = f"reranker {self.reranker.id!r} returned {bad}, expected 0 to 1"
             raise BackendError(msg)
         return scores
 

@@ -197,8 +197,7 @@ class Answerable:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold the chance of the best three against the bar."""
-        relevances = pool.first_wave().readings("relevance")
-        relevances.sort()
+        relevances = np.sort(pool.first_wave().readings("relevance"))
         best = relevances[-BEST:].tolist()
         chance = chance_of_one(best)
         facts = {

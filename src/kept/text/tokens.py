@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import chain, pairwise
 from threading import Lock
@@ -34,6 +34,8 @@ __all__ = [
 ]
 
 ANALYSIS_VERSION = 1
+CACHED_STEMS = 8_192
+CACHED_QUESTIONS = 16
 COUNTED_ONCE = 12
 
 SPACELESS = (
@@ -82,20 +84,23 @@ def analyse_query(text: str, languages: Sequence[str | None]) -> list[tuple[str,
     Function words are those of the question's own language. A language of None
     stands for texts that were analysed without one.
     """
-    ignored = _ignored_in(text)
+    ignored, asked_of = _ignored_in(text), tuple(languages)
     groups: list[tuple[str, ...]] = []
     for token in _tokens(text):
         if token not in ignored:
-            spelled = (
-                stems(part, languages) for part in _parts(token) if part not in ignored
-            )
+            parts = (token,) if _plain(token) else _parts(token)
+            spelled = (_stems(part, asked_of) for part in parts if part not in ignored)
             groups += filter(None, spelled)
     return list(dict.fromkeys(groups))
 
 
 def stems(word: str, languages: Sequence[str | None]) -> tuple[str, ...]:
     """Return the distinct terms that *word* becomes in each of *languages*."""
-    folded = _spelled(word)
+    return _stems(_spelled(word), tuple(languages))
+
+
+@lru_cache(maxsize=CACHED_STEMS)
+def _stems(folded: str, languages: tuple[str | None, ...]) -> tuple[str, ...]:
     terms = (_term(folded, language) for language in languages)
     return tuple(dict.fromkeys(filter(None, terms)))
 
@@ -159,9 +164,15 @@ def domain_tokens(text: str) -> list[str]:
     return [token for token in dict.fromkeys(found) if _spelled(token) not in GREETINGS]
 
 
+@lru_cache(maxsize=CACHED_QUESTIONS)
 def _ignored_in(text: str) -> frozenset[str]:
     """Return the function words of the languages that *text* may be in."""
-    return frozenset().union(*map(stop_words, likely_languages(text)))
+    return _function_words(likely_languages(text))
+
+
+@lru_cache(maxsize=CACHED_QUESTIONS)
+def _function_words(languages: tuple[str, ...]) -> frozenset[str]:
+    return frozenset().union(*map(stop_words, languages))
 
 
 def _tokens(text: str) -> list[str]:
@@ -186,10 +197,7 @@ def _terms(language: str | None) -> Pieces[tuple[str, ...]]:
     """Return the terms of pieces in one language."""
 
     def look(token: str) -> tuple[str, ...]:
-        if _plain(token):
-            parts: Iterable[str] = (token,)
-        else:
-            parts = _parts(token)
+        parts = (token,) if _plain(token) else _parts(token)
         return tuple(filter(None, (_term(part, language) for part in parts)))
 
     words = Pieces(look)
