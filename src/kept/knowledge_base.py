@@ -222,10 +222,12 @@ class KnowledgeBase(Closing):
         )
 
     def _searched(self, request: Request, plan: Plan) -> Found:
-        retriever = self.retriever(plan)
-        return self.watch.search(
-            request, plan, lambda seen: replace(retriever, plan=seen)(request)
-        )
+        retriever, again = self.retriever(plan), self.store.database.again
+
+        def search(seen: Plan) -> Found:
+            return again(partial(replace(retriever, plan=seen), request))
+
+        return self.watch.search(request, plan, search)
 
     def _note_ask(self, configured: Configured, trace_id: str, ending: Ending) -> None:
         tell_answer(ending)

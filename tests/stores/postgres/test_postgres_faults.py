@@ -24,6 +24,8 @@ from kept.errors import (
     StoreReadOnlyError,
     StoreTooNewError,
 )
+from kept.knowledge_base import KnowledgeBase
+from kept.settings import Settings
 from kept.stores.postgres import migrations
 from kept.stores.postgres.connection import Database, Options
 from kept.stores.postgres.faults import StoreInterruptedError
@@ -281,6 +283,31 @@ def test_a_connection_lost_while_taking_in_is_not_noticed(
 
     assert statuses == ["unchanged", "created", "created"]
     assert found_by(store, "acme", "pump") == sorted(PAGES[:3])
+
+
+@pytest.mark.parametrize("table", ["terms", "postings", "vectors"])
+def test_a_connection_lost_while_searching_is_not_noticed(
+    postgres: Server, dsn: str, table: str
+) -> None:
+    """The question is asked again on another connection, and recorded once."""
+    settings = Settings.of({"store": dsn, "embedder": "hash"})
+    with KnowledgeBase(settings) as base:
+        for page in PAGES[:3]:
+            base.add(page)
+        expected = base.search(PAGES[1]).selection
+
+        with ThreadPoolExecutor(1) as pool, postgres.admin(dsn) as admin:
+            with admin.transaction():
+                admin.execute(f"LOCK TABLE kept.{table} IN ACCESS EXCLUSIVE MODE")
+                asking = pool.submit(base.search, PAGES[1])
+                _end(postgres, dsn, _who_waits(admin))
+            found = asking.result()
+
+    assert len(expected.candidates) > 0
+    assert found.selection == expected
+    with postgres.admin(dsn) as admin:
+        asked = admin.execute("SELECT count(*) FROM kept.queries").fetchone()
+        assert asked == (2,)
 
 
 def test_a_connection_lost_while_reading_is_told(
