@@ -214,13 +214,16 @@ def test_sources_that_were_met_are_remembered_on_the_disk() -> None:
 
 
 def test_a_text_says_how_many_bytes_lie_behind_it(tmp_path: Path) -> None:
-    """A file has the bytes of the file, a row those of its text."""
+    """A file has the bytes of the file, a row those of its lines, read or not."""
+    rows = '{"text": "Grüße", "team": "a"}\n\nno row\n{"text": "two"}\n'
     (tmp_path / "page.md").write_text("x" * 100)
-    (tmp_path / "rows.jsonl").write_text('{"text": "twelve chars"}\n')
+    (tmp_path / "rows.jsonl").write_text(rows)
+    (tmp_path / "table.csv").write_text('text,team\n"one\nand more",a\ntwo,b\n')
 
     sizes = [item.size for item in Handing()([str(tmp_path)])]
 
-    assert sizes == [100, 12]
+    assert sizes == [100, 33, 8, 16, 10 + 17, 6]
+    assert sum(sizes) == sum(file.stat().st_size for file in tmp_path.iterdir())
 
 
 def test_a_text_that_was_cut_elsewhere_is_not_cut_again(base: KnowledgeBase) -> None:

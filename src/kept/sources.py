@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -107,9 +107,17 @@ class Handing:
     def _rows(self, file: Path) -> Iterator[Handed]:
         name = printable(file)
         self.whole[name] = True
-        for draft in read_path(file, options=self.options):
+        read = 0
+
+        def hear(size: int) -> None:
+            nonlocal read
+            read += size
+
+        for draft in read_path(file, options=self.options, hear=hear):
             self.whole[name] &= not isinstance(draft, InputError)
-            yield from _drafts(iter((draft,)), name)
+            for handed in _drafts(iter((draft,)), name):
+                size, read = read, 0
+                yield replace(handed, size=size)
 
     def gone(self, uri: str) -> bool:
         """Tell whether a source is no longer there, once all folders were walked.

@@ -12,7 +12,14 @@ from kept.text.draft import Draft, DraftPiece, merged
 from kept.text.encodings import declared_charset, decode
 from kept.text.formats import parse_yaml, read_docx, read_pdf, split_front_matter
 from kept.text.html import read_page
-from kept.text.rows import RowText, drafts_of, json_rows, table_rows
+from kept.text.rows import (
+    RowText,
+    drafts_of,
+    heard,
+    json_rows,
+    nobody,
+    table_rows,
+)
 from kept.text.sections import MAX_TITLE_CHARS, title_of
 
 Reading = Iterator[Draft | InputError]
@@ -69,6 +76,7 @@ class _Source:
     options: ReadOptions
     sidecar: Mapping[str, Any] = field(default_factory=dict)
     content_type: str = ""
+    hear: Callable[[int], None] = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +90,16 @@ class _Content:
 
 
 def read_path(
-    path: Path, *, options: ReadOptions | None = None, source_uri: str | None = None
+    path: Path,
+    *,
+    options: ReadOptions | None = None,
+    source_uri: str | None = None,
+    hear: Callable[[int], None] = nobody,
 ) -> Reading:
     """Yield the drafts of a file, and in their place what could not be read.
 
-    A file that cannot be read at all yields one error; nothing is raised.
+    A file that cannot be read at all yields one error; nothing is raised. *hear* is
+    told how long each line of rows is, as they are read.
     """
     uri = source_uri or printable(path)
     try:
@@ -95,6 +108,7 @@ def read_path(
             uri=uri,
             options=options or ReadOptions(),
             sidecar=_sidecar(path),
+            hear=hear,
         )
         if FORMATS.get(path.suffix.casefold()) == "jsonl":
             with path.open("rb") as lines:
@@ -247,7 +261,7 @@ def _read(data: bytes, source: _Source) -> Reading:
 
 def _read_lines(lines: Iterable[bytes], source: _Source) -> Reading:
     encoding = source.options.encoding
-    rows = json_rows(lines, source.uri, encoding)
+    rows = json_rows(heard(lines, source.hear), source.uri, encoding)
     found = False
     for item in drafts_of(rows, source.uri, partial(_row_draft, source, encoding)):
         found = True
@@ -260,7 +274,7 @@ def _read_table(data: bytes, source: _Source) -> Reading:
     if not data.strip():
         raise _empty(source.uri)
     text, encoding = decode(data, source=source.uri, encoding=source.options.encoding)
-    rows = table_rows(text, source.uri)
+    rows = table_rows(text, source.uri, source.hear)
     yield from drafts_of(rows, source.uri, partial(_row_draft, source, encoding))
 
 

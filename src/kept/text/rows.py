@@ -5,11 +5,12 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kept.errors import UnreadableSourceError
 from kept.text.draft import Draft, DraftPiece
 
+T = TypeVar("T", str, bytes)
 Row = tuple[int, Mapping[str, Any]]
 Rows = Iterator[Row | UnreadableSourceError]
 TEXT_FIELDS = ("text", "body", "content")
@@ -27,6 +28,10 @@ class RowText:
     source_uri: str
     declared: Mapping[str, Any]
     pieces: tuple[DraftPiece, ...] | None
+
+
+def nobody(size: int) -> None:
+    """Hear how much was read, and do nothing about it."""
 
 
 def json_rows(lines: Iterable[bytes], source: str, encoding: str | None) -> Rows:
@@ -54,13 +59,22 @@ def json_rows(lines: Iterable[bytes], source: str, encoding: str | None) -> Rows
                 )
 
 
-def table_rows(text: str, source: str) -> Rows:
+def heard(lines: Iterable[T], hear: Callable[[int], None]) -> Iterator[T]:
+    """Yield *lines*; *hear* is told how long each is, before it is handed on."""
+    for line in lines:
+        hear(len(line))
+        yield line
+
+
+def table_rows(text: str, source: str, hear: Callable[[int], None] = nobody) -> Rows:
     """Yield the rows of a table with their line numbers, or what is wrong.
 
-    Where no column holds a text, a row's text is what stands in its cells.
+    Where no column holds a text, a row's text is what stands in its cells. *hear* is
+    told how much was read.
     """
     csv.field_size_limit(MAX_CELL_CHARS)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text))
+    lines = heard(io.StringIO(text, newline=""), hear)
+    reader = csv.reader(lines, delimiter=_delimiter(text))
     try:
         header = [name.strip() for name in next(reader, [])]
         written = {*TEXT_FIELDS, "chunks"} & {name.casefold() for name in header}
