@@ -10,12 +10,13 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hybrids import AFTERWARDS, Given, Search, haystack, llamaindex, main
 
-INDEXED_FROM = 100_000
+REFINED = 50
 AT_ONCE = 5_000
 
 
@@ -53,10 +54,14 @@ def langchain(given: Given, k: int, folder: Path) -> Search:
     return lambda question: [d.metadata["id"] for d in both.invoke(question)]
 
 
-def lancedb(given: Given, k: int, folder: Path) -> Search:
+def lancedb(
+    given: Given, k: int, folder: Path, *, indexed: bool = False, refined: int = 0
+) -> Search:
     """Make a table with a full-text index, fused by reciprocal rank.
 
-    From 100,000 rows on it has a vector index too, as its documentation advises.
+    As it is, its table is scanned and the nearest are exact. An index of vectors is
+    quicker and approximates; *refined* has that many times as many of its rows
+    compared by their own vectors.
     """
     import lancedb as engine
     import pyarrow as pa
@@ -74,13 +79,14 @@ def lancedb(given: Given, k: int, folder: Path) -> Search:
         flat = pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)), width)
         columns = [[c["id"] for c in part], [c["text"] for c in part], flat]
         table.add(pa.table(columns, schema=schema))
+    table.optimize()
     table.create_fts_index("text")
-    if len(given.chunks) >= INDEXED_FROM:
+    if indexed:
         table.create_index(metric="cosine")
-    return reopened_lancedb(given, k, folder)
+    return reopened_lancedb(given, k, folder, refined=refined)
 
 
-def reopened_lancedb(given: Given, k: int, folder: Path) -> Search:
+def reopened_lancedb(given: Given, k: int, folder: Path, *, refined: int = 0) -> Search:
     """Open a table that is there."""
     import lancedb as engine
     from lancedb.rerankers import RRFReranker
@@ -89,8 +95,25 @@ def reopened_lancedb(given: Given, k: int, folder: Path) -> Search:
 
     def search(question: str) -> list[str]:
         query = table.search(query_type="hybrid").vector(given.vector_of[question])
-        found = query.text(question).rerank(fused).limit(k).to_list()
-        return [row["id"] for row in found]
+        query = query.text(question).rerank(fused).limit(k)
+        found = query.refine_factor(refined) if refined else query
+        return [row["id"] for row in found.to_list()]
+
+    return search
+
+
+def nearest_in_lancedb(
+    given: Given, k: int, folder: Path, *, refined: int = 0
+) -> Search:
+    """Search a table that is there by vector alone."""
+    import lancedb as engine
+
+    table = engine.connect(folder).open_table("chunks")
+
+    def search(question: str) -> list[str]:
+        query = table.search(given.vector_of[question]).distance_type("cosine")
+        found = query.refine_factor(refined) if refined else query
+        return [row["id"] for row in found.limit(k).to_list()]
 
     return search
 
@@ -176,18 +199,29 @@ def reopened_kept(given: Given, k: int, folder: Path) -> Search:
 KEPT = "kept"
 # What taking in took, where it was not done here and now.
 TOOK: dict[str, float] = {}
-ENGINES = {
+ENGINES: dict[str, Callable[[Given, int, Path], Search]] = {
     "kept": kept,
     "langchain": langchain,
     "llamaindex": lambda given, k, folder: llamaindex(given, k),
     "haystack": lambda given, k, folder: haystack(given, k),
     "lancedb": lancedb,
+    "lancedb-index": partial(lancedb, indexed=True),
+    "lancedb-refined": partial(lancedb, indexed=True, refined=REFINED),
     "txtai": txtai,
     "chroma": chroma,
 }
-REOPENED = {
+REOPENED: dict[str, Callable[[Given, int, Path], Search]] = {
     "kept": reopened_kept,
     "lancedb": reopened_lancedb,
+    "lancedb-index": reopened_lancedb,
+    "lancedb-refined": partial(reopened_lancedb, refined=REFINED),
+    "chroma": reopened_chroma,
+}
+# Searching by vector alone, to see how many of the nearest are found.
+NEAREST: dict[str, Callable[[Given, int, Path], Search]] = {
+    "lancedb": nearest_in_lancedb,
+    "lancedb-index": nearest_in_lancedb,
+    "lancedb-refined": partial(nearest_in_lancedb, refined=REFINED),
     "chroma": reopened_chroma,
 }
 

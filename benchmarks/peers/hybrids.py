@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 Search = Callable[[str], list[str]]
+SAME = 1e-6
 
 # What has to be closed or removed once all questions were asked.
 AFTERWARDS = ExitStack()
@@ -37,6 +38,14 @@ class Given:
             chunk["text"]: vector
             for chunk, vector in zip(self.chunks, self.vectors, strict=True)
         }
+
+
+def as_near_as_the_nearest(
+    products: np.ndarray, rows: Sequence[int] | np.ndarray, k: int
+) -> int:
+    """Return how many of *rows* are as near as the *k* nearest, ties included."""
+    farthest = np.partition(products, len(products) - k)[len(products) - k]
+    return int((products[rows] >= farthest - SAME).sum())
 
 
 def langchain(given: Given, k: int) -> Search:

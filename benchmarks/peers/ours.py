@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hybrids import Given
+from hybrids import Given, as_near_as_the_nearest
 
 sys.path.append(str(Path(__file__).parents[1]))
 import corpus
@@ -99,3 +99,17 @@ def _handed(given: Given) -> Iterator[Handed]:
 
 def _same(draft: Draft) -> Draft:
     return draft
+
+
+def share_of_nearest(given: Given, k: int, folder: Path) -> float:
+    """Return the share of the *k* nearest, by a scan of all vectors, that are found."""
+    found = 0
+    with opened(given, folder) as base, base.store.shelf(base.tenant) as shelf:
+        keys = shelf.indexes.keyword.keys()
+        vectors = shelf.indexes.dense.vectors(keys)
+        for question in given.questions:
+            vector = given.vector_of[question["text"]]
+            leg = shelf.dense_leg(vector, k, None)
+            places = np.searchsorted(keys, leg.keys)
+            found += as_near_as_the_nearest(vectors @ vector, places, k)
+    return round(found / (k * len(given.questions)), 3)

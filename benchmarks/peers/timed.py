@@ -18,8 +18,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from engines import ENGINES, REOPENED, TOOK
-from hybrids import AFTERWARDS, Given
+from engines import ENGINES, KEPT, NEAREST, REOPENED, TOOK
+from hybrids import AFTERWARDS, Given, as_near_as_the_nearest
 
 WARM_UP = 3
 
@@ -75,6 +75,7 @@ def measured(
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "disk_bytes": sum(f.stat().st_size for f in folder.rglob("*") if f.is_file()),
         "asked": len(times),
+        "nearest": nearest(system, given, k, folder),
         **{f"p{p}": round(percentile(times, p), 3) for p in (50, 95, 99)},
     }
 
@@ -86,6 +87,24 @@ def started(system: str, given: Given, k: int, folder: Path) -> float | None:
     began = time.perf_counter()
     REOPENED[system](given, k, folder)(given.questions[0]["text"])
     return round(time.perf_counter() - began, 3)
+
+
+def nearest(system: str, given: Given, k: int, folder: Path) -> float | None:
+    """Return the share of the *k* nearest that are found; None: cannot be asked."""
+    if system == KEPT:
+        from ours import share_of_nearest  # noqa: PLC0415 -- where Kept is installed
+
+        return share_of_nearest(given, k, folder)
+    if system not in NEAREST:
+        return None
+    search = NEAREST[system](given, k, folder)
+    row_of = {chunk["id"]: row for row, chunk in enumerate(given.chunks)}
+    found = 0
+    for question in given.questions:
+        products = given.vectors @ given.vector_of[question["text"]]
+        rows = [row_of[id_] for id_ in search(question["text"])]
+        found += as_near_as_the_nearest(products, rows, k)
+    return round(found / (k * len(given.questions)), 3)
 
 
 def percentile(times: list[float], share: int) -> float:
