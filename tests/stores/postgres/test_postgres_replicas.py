@@ -7,9 +7,9 @@ import pytest
 import structlog
 
 import postgres_pair
-from kept.errors import StoreReadOnlyError
+from kept.errors import StoreError, StoreReadOnlyError
 from kept.stores.postgres import replicas
-from kept.stores.postgres.connection import Database, Options
+from kept.stores.postgres.connection import WRITE, Database, Options
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 from kept.testing_store import PAGES
@@ -156,16 +156,27 @@ def test_a_replica_that_goes_away_is_not_waited_for(
 def test_a_failover_loses_nothing_and_doubles_nothing(
     pair: tuple[Node, Node], open_store: Open
 ) -> None:
-    """A node that knows both servers goes on with whichever can be written to."""
+    """A node that knows both servers goes on with whichever can be written to.
+
+    Numbers of transactions begin anew there, so a lost answer is not looked up by
+    one: another's may have it by now.
+    """
     primary, standby = pair
     both = f"{primary.address()},{standby.folder}&target_session_attrs=read-write"
     store = open_store(both, options=Options(patience_seconds=30, wait_seconds=20))
     take(store, "acme", PAGES)
     caught_up(primary, standby)
     before = found_by(store, "acme", QUESTION)
+    with store.database._begun(WRITE, "acme") as (_, numbered):  # noqa: SLF001 -- its number
+        pass
+    assert numbered is not None
+    assert store.database._committed(numbered)  # noqa: SLF001 -- as after a lost answer
+    caught_up(primary, standby)
 
     primary.stop()
     standby.promote()
+    with pytest.raises(StoreError, match="cannot say whether it did"):
+        store.database._committed(numbered)  # noqa: SLF001 -- as after a lost answer
     again = take(store, "acme", (*PAGES, "A pump that came after the failover."))
 
     assert [r.status for r in again] == ["unchanged"] * len(PAGES) + ["created"]

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import pq
@@ -38,7 +38,22 @@ WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
 RELAXED = f"{WRITE}; SET LOCAL synchronous_commit = off"
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
+_HISTORY = (
+    "pg_catalog.substr(pg_catalog.pg_walfile_name("
+    "pg_catalog.pg_current_wal_insert_lsn()), 1, 8)"
+)
 _SETTLED = (pq.TransactionStatus.IDLE, pq.TransactionStatus.UNKNOWN)
+
+
+class Numbered(NamedTuple):
+    """A transaction by its number, and the history in which that is its own.
+
+    A server that is promoted begins another history: numbers that it has not heard
+    of are given again.
+    """
+
+    xid: str
+    history: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,22 +184,22 @@ class Database:
     @contextmanager
     def _begun(
         self, begin: str, tenant: str | None
-    ) -> Iterator[tuple[Connection, str | None]]:
+    ) -> Iterator[tuple[Connection, Numbered | None]]:
         """Hold a transaction on a connection that is known to live."""
-        raw, xid = self._ready(begin, tenant)
+        raw, numbered = self._ready(begin, tenant)
         finishing = False
         try:
-            yield Connection(raw), xid
+            yield Connection(raw), numbered
             if raw.info.transaction_status is pq.TransactionStatus.INERROR:
                 msg = "a statement failed and its error was swallowed; nothing is kept"
                 raise StoreError(msg)
             finishing = True
             raw.execute("COMMIT", prepare=False)
-            if self.follow and xid is not None:
+            if self.follow and numbered is not None:
                 self._mark(raw)
         except psycopg.Error as error:
             gone = interrupted(error) or raw.broken
-            if gone and finishing and (xid is None or self._committed(xid)):
+            if gone and finishing and (not numbered or self._committed(numbered)):
                 return
             raise told(error, self.where, gone=gone) from error
         finally:
@@ -199,7 +214,7 @@ class Database:
         with self._lock:
             self.written = max(self.written, int(row[0]) if row else 0)
 
-    def _ready(self, begin: str, tenant: str | None) -> tuple[Raw, str | None]:
+    def _ready(self, begin: str, tenant: str | None) -> tuple[Raw, Numbered | None]:
         """Begin on a pooled connection, passing over those that have died."""
         until = time.monotonic() + self.options.patience_seconds
         while True:
@@ -247,23 +262,24 @@ class Database:
             raw.close()
         self._pool.give_back(raw)
 
-    def _committed(self, xid: str) -> bool:
-        """Tell whether a transaction whose answer was lost has happened."""
+    def _committed(self, numbered: Numbered) -> bool:
+        """Tell whether a transaction whose answer was lost has happened.
+
+        After a failover nobody can: its number may be another's by now.
+        """
         until = time.monotonic() + self.options.patience_seconds
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 with self.reading() as connection:
-                    (status,) = only(
-                        connection,
-                        "SELECT pg_catalog.pg_xact_status(?::pg_catalog.xid8)",
-                        (xid,),
-                    )
+                    (history,) = only(connection, f"SELECT {_HISTORY}")
+                    other = history != numbered.history
+                    status = "unknown" if other else _status(connection, numbered)
             except StoreError:
-                status = "unknown"
+                other, status = False, "unknown"
             if status in {"committed", "aborted"}:
-                return bool(status == "committed")
-            if time.monotonic() > until:
+                return status == "committed"
+            if other or time.monotonic() > until:
                 msg = (
                     f"PostgreSQL at {self.where} was lost while it committed, and "
                     "cannot say whether it did; hand the same in again when it is "
@@ -284,20 +300,29 @@ def _watching(silence_seconds: float) -> dict[str, int]:
     }
 
 
-def _begin(raw: Raw, begin: str, tenant: str | None) -> str | None:
-    """Begin for *tenant* in one round trip, and name the transaction if it writes."""
-    name = "NULL" if begin is READ else "pg_catalog.pg_current_xact_id()::text"
+def _status(connection: Connection, numbered: Numbered) -> str | None:
+    """Return what became of a transaction, if the server still knows."""
+    sql = "SELECT pg_catalog.pg_xact_status(?::pg_catalog.xid8)"
+    status: str | None = only(connection, sql, (numbered.xid,))[0]
+    return status
+
+
+def _begin(raw: Raw, begin: str, tenant: str | None) -> Numbered | None:
+    """Begin for *tenant* in one round trip, and number the transaction if it writes."""
+    number = "NULL, NULL"
+    if begin is not READ:
+        number = f"pg_catalog.pg_current_xact_id()::text, {_HISTORY}"
     cursor = psycopg.ClientCursor(raw)
     cursor.execute(
         f"{begin}; SELECT pg_catalog.set_config('kept.tenant', %s, true),"
         " pg_catalog.set_config('search_path', 'pg_catalog, kept, pg_temp', true),"
-        f" {name}, pg_catalog.set_config('kept.whole', %s, true)",
+        f" pg_catalog.set_config('kept.whole', %s, true), {number}",
         (tenant or "", "on" if tenant is None else ""),
     )
     while cursor.nextset():
         pass
     row: tuple[Any, ...] | None = cursor.fetchone()
-    return row[2] if row else None
+    return Numbered(*row[3:]) if row and row[3] else None
 
 
 def let_go(connection: Connection) -> None:
