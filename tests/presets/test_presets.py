@@ -1,7 +1,10 @@
 """Presets: flags → pipeline, by ==."""
 
+import json
+
 import pytest
 
+from kept.decisions import Selection
 from kept.errors import SettingsError
 from kept.model import Query
 from kept.pipeline import Pipeline
@@ -44,6 +47,33 @@ from kept.stages import (
 )
 from kept.testing import ScriptedJudge, candidates
 
+WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"
+CAPS = {"educational": 5, "persuasive": 4, "story": 6} | dict.fromkeys(
+    ("contrarian", "emotional", "other"), 5
+)
+FLAGS_OFF = [
+    ("default", {"guardrails_enable": False}, Pipeline.of(Fuse(0.5, 0.5), TopK(8))),
+    ("tenant_kb", {"guardrails_enable": False}, Pipeline.of(Fuse(0.65, 0.35), TopK(8))),
+    ("few_shot", {}, Pipeline.of(LabelRequired(), TopK(2))),
+    ("grants", {}, Pipeline.of(TopK(5))),
+    (
+        "near_match",
+        {
+            "protection_enable": False,
+            "sparse_recall_enable": False,
+            "small_dense_assist_enable": False,
+        },
+        Pipeline.of(
+            Composite(),
+            SoftScoreLimit(0.40),
+            DistanceThresholds(0.42, 0.50),
+            OnePerDocument(),
+            ExcerptCap(2),
+            PerIntentCap(CAPS),
+            TopK(6),
+        ),
+    ),
+]
 JUDGE = ScriptedJudge(frozenset())
 PARTS = Parts(near_match_distance=0.12)
 ALL_PARTS = Parts(near_match_distance=0.12, judge=JUDGE, reranker=RelevanceReranker())
@@ -201,9 +231,6 @@ def test_grants_takes_the_nearest_and_budgets_on_request() -> None:
 
 def test_near_match_protects_before_it_weighs() -> None:
     """Protect, assist, weigh, filter, elect, cap, trim."""
-    caps = {"educational": 5, "persuasive": 4, "story": 6}
-    caps |= dict.fromkeys(("contrarian", "emotional", "other"), 5)
-
     assert plan("near_match").pipeline == Pipeline.of(
         ProtectNearMatches(0.10),
         SparseRecall(0.20, 2),
@@ -213,21 +240,9 @@ def test_near_match_protects_before_it_weighs() -> None:
         DistanceThresholds(0.42, 0.50),
         OnePerDocument(),
         ExcerptCap(2),
-        PerIntentCap(caps),
+        PerIntentCap(CAPS),
         TopK(6),
     )
-
-
-def test_near_match_without_protection_is_what_was_there_before() -> None:
-    """Composite, filters, caps."""
-    off = plan(
-        "near_match",
-        protection_enable=False,
-        sparse_recall_enable=False,
-        small_dense_assist_enable=False,
-    )
-
-    assert off.pipeline.stages[0] == Composite()
 
 
 @pytest.mark.parametrize(
@@ -281,18 +296,39 @@ def test_on_violation_reaches_the_pipeline() -> None:
     assert plan("near_match", on_violation="log").pipeline.on_violation == "log"
 
 
-def test_flags_off_give_the_very_bytes_of_plain_hybrid_search() -> None:
-    """Equal pipelines, equal output."""
-    pool = candidates("""
-        a 0.9 bm25=3
-        b 0.8
-        c 0.3 bm25=9
+@pytest.mark.parametrize(("name", "flags", "before"), FLAGS_OFF)
+def test_flags_off_give_the_pipeline_that_was_there_before(
+    name: str, flags: dict[str, object], before: Pipeline
+) -> None:
+    """Equal pipelines, and the very bytes of their output."""
+    query = Query(text="how much does it cost", item="Sleep")
+    pool = candidates(f"""
+        a 0.95 bm25=3 label.Sleep=1 doc=one chunks=2 {WORST}
+        b 0.80 label.Sleep=0 doc=one chunks=2
+        c 0.60 bm25=9 label.Sleep=null excerpt=yes
+        d 0.55 label.Sleep=2 role=metric
     """)
-    plain = Pipeline.of(Fuse(0.65, 0.35), TopK(8))(Query(text="q"), pool)
 
-    off = plan("tenant_kb", guardrails_enable=False).pipeline(Query(text="q"), pool)
+    off = plan(name, **flags).pipeline
 
-    assert record_json(off) == record_json(plain)
+    assert off == before
+    assert written(off(query, pool)) == written(before(query, pool))
+
+
+@pytest.mark.parametrize("name", ["default", "near_match", "tenant_kb"])
+def test_flags_on_give_another_output(name: str) -> None:
+    """The bytes of the same pool differ where guardrails are on."""
+    flags, before = next((flags, old) for one, flags, old in FLAGS_OFF if one == name)
+    query = Query(text="how much does it cost")
+    pool = candidates(f"a 0.95 bm25=3 chunks=2 {WORST}\nb 0.10")
+
+    assert flags
+    assert written(plan(name).pipeline(query, pool)) != written(before(query, pool))
+
+
+def written(selection: Selection) -> str:
+    """Return a record as it is printed."""
+    return json.dumps(record_json(selection))
 
 
 def test_a_plan_is_built_once_for_each_k_and_each_set_of_parts() -> None:
