@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from kept import errors
+from kept.counters import COUNTERS
 from kept.http.app import build
 from kept.http.callers import Caller
 from kept.http.limits import Workers
@@ -321,6 +322,31 @@ def test_metrics_count_and_name_no_tenant(house: House) -> None:
     assert 'kept_documents_total{status="created"} 1.0' in text
     assert "kept_jobs_queued 0.0" in text
     problem(house.ask("GET", "/metrics"), 403, "forbidden")
+
+
+def test_metrics_count_what_guardrails_did_in_total(house: House) -> None:
+    """Each counter of the record, summed over questions; one from the cache is none."""
+    texts = (
+        "The invoice INV-49302 was paid on 3 March.",
+        "Bees and butterflies visit lavender.",
+    )
+    for text in texts:
+        house.add(text)
+    expected = dict.fromkeys(COUNTERS, 0)
+    far = "who won the world cup in Brazil"
+    for question in (texts[1], "hello there", texts[1], far):
+        house.search(question)
+        row = house.ask("GET", "/v1/audit").json()["audit"][0]
+        for name in COUNTERS:
+            expected[name] += 0 if row["cached"] else row["counts"][name]
+
+    text = house.ask("GET", "/metrics", tenant=None).text
+
+    told = dict(re.findall(r'kept_guardrails_total{counter="(\w+)"} ([\d.]+)', text))
+    assert {name: int(float(count)) for name, count in told.items()} == expected
+    assert expected["gated"] == 1
+    assert expected["protected"] == 1
+    assert expected["filtered_by_floor"] >= 1
 
 
 def test_metrics_can_be_public(open_house: OpenHouse) -> None:

@@ -130,6 +130,30 @@ def test_the_variable_that_was_set_is_the_one_that_is_named(
         preset("default").configure()
 
 
+def test_a_variable_that_bears_a_mere_field_name_is_not_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another program's GUARDRAILS_ENABLE does not switch ours off."""
+    for names in (("GUARDRAILS_ENABLE", "false"), ("TOP_K", "1")):
+        monkeypatch.setenv(*names)
+
+    for name in PRESETS:
+        assert preset(name).configure() == preset(name).settings.model_construct()
+
+
+def test_the_master_switch_goes_by_both_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours comes before the document's, and an override before both."""
+    monkeypatch.setenv("RETRIEVAL_GUARDRAILS_ENABLE", "false")
+    document = preset("default").configure().model_dump()
+    monkeypatch.setenv("KEPT_GUARDRAILS_ENABLE", "true")
+    ours = preset("default").configure().model_dump()
+    given = {"RETRIEVAL_GUARDRAILS_ENABLE": False}
+    override = preset("default").configure(given).model_dump()
+
+    chosen = [s["guardrails_enable"] for s in (document, ours, override)]
+    assert chosen == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("name", "dense"), [("default", "dense_weight"), ("tenant_kb", "vector_weight")]
 )

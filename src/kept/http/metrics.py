@@ -12,6 +12,7 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kept.counters import COUNTERS, counters
 from kept.retrieve import Found
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -52,6 +53,14 @@ class Metrics:
             ("action", "outcome"),
             registry=self.registry,
         )
+        self.guardrails = Counter(
+            "kept_guardrails",
+            "What guardrails did, summed over questions: the counters of the record.",
+            ("counter",),
+            registry=self.registry,
+        )
+        for name in COUNTERS:
+            self.guardrails.labels(name)
         self.steps = Histogram(
             "kept_query_step_seconds",
             "How long the steps of a query took.",
@@ -71,9 +80,11 @@ class Metrics:
         self.registry.register(_Watched(read))
 
     def answered(self, action: str, found: Found) -> None:
-        """Count a question, and how long its steps took."""
+        """Count a question, what guardrails did to it, and how long its steps took."""
         outcome = found.refused.reason if found.refused else "answered"
         self.answers.labels(action, outcome).inc()
+        for name, count in counters(found.selection, found.refused).items():
+            self.guardrails.labels(name).inc(count)
         for step, milliseconds in found.timings.items():
             self.steps.labels(step).observe(milliseconds / 1000)
 

@@ -30,14 +30,12 @@ from kept.stages import (
 class DefaultSettings(PresetSettings):
     """How passages are chosen when no other preset is asked for."""
 
-    model_config = SettingsConfigDict(env_prefix="KEPT_")
+    model_config = SettingsConfigDict(env_prefix="KEPT_", populate_by_name=True)
 
     guardrails_enable: bool = Field(
         default=True,
         validation_alias=AliasChoices(
-            "KEPT_GUARDRAILS_ENABLE",
-            "RETRIEVAL_GUARDRAILS_ENABLE",
-            "guardrails_enable",
+            "KEPT_GUARDRAILS_ENABLE", "RETRIEVAL_GUARDRAILS_ENABLE"
         ),
         description="Guard the result; false gives plain hybrid search",
     )
