@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test browser check format bench bench-load bench-quality bench-peers serve docs site sbom package clean
+.PHONY: demo test browser check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -59,6 +59,9 @@ bench-quality: $(VENV)/.developing
 bench-peers: $(VENV)/.developing
 	@$(BIN)/kept models install
 	@$(BIN)/python benchmarks/speed.py
+
+mutations: $(VENV)/.developing
+	@$(BIN)/python benchmarks/mutations.py
 
 serve: $(VENV)/.installed
 	@$(BIN)/kept serve

@@ -150,6 +150,19 @@ def test_the_protected_may_spend_what_is_reserved() -> None:
     assert [d.reason for d in selection.decisions()] == ["protected_overflow"]
 
 
+def test_a_share_is_not_kept_from_a_near_match_for_its_tag() -> None:
+    """Where both do not fit, the near match is bought and the tag goes without."""
+    pool = candidates("""
+        near   0.95 ! tokens=60
+        tagged 0.90 tokens=50 tags=budget
+    """)
+
+    outcome = ReservedTokenBudget(100, {"budget": 0.5})(QUERY, pool)
+
+    assert ids(outcome) == ["near"]
+    assert told(outcome)[0][:3] == ("tagged", "dropped", "token_budget")
+
+
 def test_a_pin_beyond_the_reserved_budget_stays_and_is_recorded() -> None:
     """Pinned is pinned."""
     pool = candidates("a 0.9 * tokens=200")
