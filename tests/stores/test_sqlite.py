@@ -1,6 +1,7 @@
 """The embedded store keeps the contract of every store, and its own promises."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -96,6 +97,34 @@ def test_no_statement_is_planned_again_for_other_values(tmp_path: Path) -> None:
         ):
             with opened() as connection:
                 assert connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
+
+
+def test_taking_in_does_not_wait_for_the_index_of_words(base: KnowledgeBase) -> None:
+    """It is made when something is searched for, with all that came before."""
+    for page in PAGES:
+        base.add(page)
+    made = Path(base.settings.store).glob("indexes/*/tenant-1/*")
+    before = sorted(place.name for place in made)
+
+    found = base.search(PAGES[0])
+
+    assert before == ["dense"]
+    assert found.selection.candidates
+
+
+def test_searches_go_on_while_indexes_are_made_anew(base: KnowledgeBase) -> None:
+    """Whoever opens the index of words waits for nobody who waits for a search."""
+    for page in PAGES:
+        base.add(page)
+    expected = base.search(PAGES[0]).selection.candidates
+    with ThreadPoolExecutor(4) as threads:
+        searches = [threads.submit(base.search, PAGES[0]) for _ in range(24)]
+        for _ in range(4):
+            base.store.rebuild()
+
+        found = [search.result(timeout=60) for search in searches]
+
+    assert {f.selection.candidates for f in found} == {expected}
 
 
 def test_idle_tenants_are_closed_and_open_again(

@@ -28,7 +28,8 @@ class TenantIndexes:
     """What makes one tenant's chunks findable; derived, and rebuilt at will.
 
     Each index knows the last change that it holds. Whoever searches first brings
-    them up to the state that it reads.
+    them up to the state that it reads. The index of words is opened, or made, when
+    it is first needed: taking documents in does not wait for it.
     """
 
     def __init__(self, folder: Path, tenant: int, dimension: int) -> None:
@@ -36,34 +37,45 @@ class TenantIndexes:
         self.tenant = tenant
         self.dimension = dimension
         self.lock = ReadWriteLock()
+        self._keyword: KeywordIndex | None = None
         with self._alone():
             self.dense = self._open_dense()
-            self.keyword = self._open_keyword()
+
+    @property
+    def keyword(self) -> KeywordIndex:
+        """The index of words; whoever holds the lock has seen before that it is open.
+
+        Opening waits for others who are alone, and these may wait for the lock.
+        """
+        if self._keyword is None:
+            with self._alone():
+                return self._opened_keyword()
+        return self._keyword
 
     def hold(self, seq: int) -> bool:
         """Tell whether both indexes stand exactly at *seq*."""
-        return self.dense.seq == seq and self.keyword.seq == seq
+        words = self._keyword
+        return self.dense.seq == seq and words is not None and words.seq == seq
 
     def catch_up(
         self, connection: Connection, seq: int, *, keyword: bool = True
     ) -> None:
         """Apply what the truth has and the indexes lack, up to *seq*."""
         with self._alone(), self.lock.writing():
-            self._reload()
+            self._reload_dense()
             for documents, upto in changed(connection, self.tenant, self.dense.seq):
                 self._advance_dense(connection, documents, upto)
             if keyword:
                 self.dense.flush()
-                self._advance_keyword(connection)
+                self._reload_keyword()
+                self._advance_keyword(connection, self._opened_keyword())
 
     def rebuild(self) -> None:
         """Throw both indexes away; the next search builds them anew."""
         with self._alone(), self.lock.writing():
-            self.dense.close()
-            self.keyword.close()
+            self._close()
             shutil.rmtree(self.folder, ignore_errors=True)
             self.dense = self._open_dense()
-            self.keyword = self._open_keyword()
 
     def indexed(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors as the index itself holds them, for comparison."""
@@ -71,29 +83,39 @@ class TenantIndexes:
 
     def files(self) -> list[Path]:
         """Return the files that queries read, those first that they read most of."""
-        return [*self.keyword.files(), self.dense.file]
+        words = self._keyword
+        return [*(words.files() if words else ()), self.dense.file]
 
     def close(self) -> None:
         """Let go of files and memory."""
         with self.lock.writing():
-            self.dense.close()
-            self.keyword.close()
+            self._close()
+
+    def _close(self) -> None:
+        self.dense.close()
+        if self._keyword is not None:
+            self._keyword.close()
+            self._keyword = None
 
     def _alone(self) -> AbstractContextManager[None]:
         return file_lock(self.folder.with_suffix(".lock"))
 
-    def _reload(self) -> None:
+    def _reload_dense(self) -> None:
         """Take over what another process has written meanwhile."""
         try:
             self.dense.reload()
         except IndexTorn as torn:
             logger.warning("index_rebuilt", index="dense", why=torn.problem)
             self.dense = self._fresh_dense()
+
+    def _reload_keyword(self) -> None:
+        """Take over what another process has written meanwhile."""
         try:
-            self.keyword.reload()
+            if self._keyword is not None:
+                self._keyword.reload()
         except IndexTorn as torn:
             logger.warning("index_rebuilt", index="keyword", why=torn.problem)
-            self.keyword = self._fresh_keyword()
+            self._keyword = self._fresh_keyword()
 
     def _open_dense(self) -> DenseIndex:
         try:
@@ -109,15 +131,21 @@ class TenantIndexes:
     def _write_dense(self) -> DenseIndex:
         return DenseIndex.open(self.folder / "dense", self.dimension, writable=True)
 
-    def _open_keyword(self) -> KeywordIndex:
-        try:
-            return KeywordIndex.open(self.folder / "keyword", writable=True)
-        except IndexTorn as torn:
-            logger.warning("index_rebuilt", index="keyword", why=torn.problem)
-            return self._fresh_keyword()
+    def _opened_keyword(self) -> KeywordIndex:
+        """Return the index of words; whoever asks is alone."""
+        if self._keyword is None:
+            try:
+                self._keyword = self._write_keyword()
+            except IndexTorn as torn:
+                logger.warning("index_rebuilt", index="keyword", why=torn.problem)
+                self._keyword = self._fresh_keyword()
+        return self._keyword
 
     def _fresh_keyword(self) -> KeywordIndex:
         shutil.rmtree(self.folder / "keyword", ignore_errors=True)
+        return self._write_keyword()
+
+    def _write_keyword(self) -> KeywordIndex:
         return KeywordIndex.open(self.folder / "keyword", writable=True)
 
     def _advance_dense(
@@ -147,12 +175,12 @@ class TenantIndexes:
             np.array(removed, dtype=np.int64),
         )
 
-    def _advance_keyword(self, connection: Connection) -> None:
-        for documents, upto in changed(connection, self.tenant, self.keyword.seq):
+    def _advance_keyword(self, connection: Connection, words: KeywordIndex) -> None:
+        for documents, upto in changed(connection, self.tenant, words.seq):
             rows = live_rows(connection, "chunks", "t.terms", documents)
             added = ((no, tokens(blob)) for no, blob in rows)
-            self.keyword.apply(upto, added, list(documents))
-        self.keyword.flush()
+            words.apply(upto, added, list(documents))
+        words.flush()
 
 
 def changed(
