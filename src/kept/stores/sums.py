@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import apsw
 
 from kept.stores.sql import only
-from kept.stores.terms import unpacked_keys
+from kept.stores.terms import holding, unpacked_keys
 
 STATE_BYTES = 32
 _MODULUS = 1 << (8 * STATE_BYTES)
+_AT_ONCE = 2_000
 
 
 def as_state(total: int) -> bytes:
@@ -28,6 +29,7 @@ class Sums:
     state: int = 0
     terms: Counter[int] = field(default_factory=Counter)
     languages: Counter[str] = field(default_factory=Counter)
+    _fresh: list[bytes] = field(default_factory=list)
 
     def count(
         self,
@@ -42,11 +44,15 @@ class Sums:
         self.seq = seq
         self.state += sign * digest
         for terms, length, language in chunks:
-            keys = unpacked_keys(terms)
-            self.terms.update(keys) if live else self.terms.subtract(keys)
+            if live:
+                self._fresh.append(terms)
+            else:
+                self.terms.subtract(unpacked_keys(terms))
             self.languages[language] += sign
             self.chunks += sign
             self.length += sign * length
+        if len(self._fresh) > _AT_ONCE:
+            self._count_fresh()
 
     def write(self, connection: apsw.Connection, tenant: int) -> None:
         """Write the sums to the tenant's rows."""
@@ -68,7 +74,12 @@ class Sums:
             (self.seq, self.chunks, self.length, as_state(total), tenant),
         )
 
+    def _count_fresh(self) -> None:
+        self.terms.update(holding(self._fresh))
+        self._fresh.clear()
+
     def _write_terms(self, connection: apsw.Connection, tenant: int) -> None:
+        self._count_fresh()
         counted = sorted((key, count) for key, count in self.terms.items() if count)
         connection.executemany(
             "INSERT INTO terms VALUES (?, ?, ?)"

@@ -31,6 +31,13 @@ def unpacked_keys(blob: bytes) -> list[int]:
     return keys
 
 
+def holding(blobs: Sequence[bytes]) -> dict[int, int]:
+    """Return in how many of *blobs* each term stands, by its key."""
+    items = np.frombuffer(b"".join(blobs), dtype=_ITEM)
+    keys, counts = np.unique(items["key"], return_counts=True)
+    return dict(zip(keys.tolist(), counts.tolist(), strict=True))
+
+
 def token(key: int) -> str:
     """Return the name that a term has in the keyword index."""
     return f"{key & _MASK:x}"

@@ -195,10 +195,14 @@ def _spelled(text: str) -> str:
 @cache
 def _terms(language: str | None) -> Pieces[tuple[str, ...]]:
     """Return the terms of pieces in one language."""
+    ignored = stop_words(language) if language else frozenset()
 
     def look(token: str) -> tuple[str, ...]:
-        parts = (token,) if _plain(token) else _parts(token)
-        return tuple(filter(None, (_term(part, language) for part in parts)))
+        if _plain(token):
+            if token in ignored:
+                return ()
+            return (_stem(token, language) if language else token,)
+        return tuple(filter(None, (_term(part, language) for part in _parts(token))))
 
     words = Pieces(look)
 
