@@ -200,7 +200,7 @@ class DenseIndex:
         for first in range(0, self._contents.rows, _GATHERED):
             some = self._contents.mapped()[first : first + _GATHERED]
             near = products(some, matrix) >= at_least - _SCAN_MARGIN
-            rows, places = np.nonzero(near)
+            rows, places = np.divmod(np.flatnonzero(near), len(units))
             for place in np.unique(places):
                 found[place].append(first + rows[places == place])
         return [
@@ -215,6 +215,8 @@ class DenseIndex:
         at_least: float,
         most: int,
     ) -> NDArray[np.int64]:
+        if not len(positions):
+            return positions
         keys, cosines = self._scored(unit, positions, most)
         return keys[cosines >= at_least]
 
