@@ -44,7 +44,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")
-SHARED = ("KEPT_DATA", "KEPT_MODELS", "KEPT_MODEL_HUB")
+SHARED = ("KEPT_DATA", "KEPT_MODELS", "KEPT_MODEL_HUB", "KEPT_TEST_POSTGRES")
 
 
 @pytest.fixture(autouse=True)
