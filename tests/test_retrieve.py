@@ -41,6 +41,15 @@ QUESTIONS = [
     "通勤手当の上限はいくらですか",
 ]
 names = count()
+words = st.sampled_from(
+    [*" ".join(FACTS).split(), "zebra", "hello", "the", "Peru", "🙂", "INV-1"]
+)
+
+
+@pytest.fixture
+def answering(make_base: Make) -> KnowledgeBase:
+    """Return a knowledge base of the facts."""
+    return filled(make_base("answering"), FACTS)
 
 
 def filled(base: KnowledgeBase, texts: list[str]) -> KnowledgeBase:
@@ -137,16 +146,41 @@ def test_a_rebuild_changes_nothing(base: KnowledgeBase) -> None:
     assert [asked(base, question) for question in QUESTIONS] == before
 
 
-def test_another_tenant_changes_nothing(make_base: Make) -> None:
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    written=st.lists(st.lists(words, min_size=1).map(" ".join), min_size=1, max_size=4)
+)
+def test_another_tenant_changes_nothing(
+    answering: KnowledgeBase, make_base: Make, written: list[str]
+) -> None:
     """Neither scores nor fingerprints depend on what others store."""
-    base = filled(make_base(), FACTS)
-    before = [asked(base, question) for question in QUESTIONS]
+    before = [asked(answering, question) for question in QUESTIONS]
 
-    filled(
-        make_base(tenant="other"), [f"{fact} {i}" for i, fact in enumerate(FACTS)] * 2
-    )
+    filled(make_base("answering", tenant="other"), written)
 
-    assert [asked(base, question) for question in QUESTIONS] == before
+    assert [asked(answering, question) for question in QUESTIONS] == before
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    question=st.lists(words, min_size=1, max_size=8).map(" ".join),
+    floor=st.floats(0.0, 1.0),
+    bar=st.floats(0.0, 1.0),
+)
+def test_a_refusal_cites_nothing_and_an_answer_cites(
+    answering: KnowledgeBase, question: str, floor: float, bar: float
+) -> None:
+    """Whatever is asked and wherever the floors are, one of the two happens."""
+    answering.override({"relevance_floor": floor, "refuse_below": bar})
+
+    found = answering.search(question)
+    told = answering.ask(question, extractive=True)
+
+    assert (found.refused is None) == bool(found.selection.candidates)
+    assert told.found.refused == found.refused
+    if found.refused is not None:
+        assert told.answer.citations == ()
+        assert told.answer.text == found.refused.message
 
 
 def test_threads_get_the_same_bytes(base: KnowledgeBase) -> None:
