@@ -183,7 +183,7 @@ def test_the_cap_of_accepted_references_applies_only_with_validation() -> None:
 
 def test_tenant_kb_has_the_documented_guards() -> None:
     """Floors on the fused score, the band below 0.60, two adjacent chunks."""
-    assert plan("tenant_kb").pipeline == Pipeline.of(
+    assert plan("tenant_kb", ALL_PARTS).pipeline == Pipeline.of(
         Fuse(0.65, 0.35),
         ProtectKeywordHit(0.5),
         ScoreFloor(0.45),
@@ -202,10 +202,21 @@ def test_tenant_kb_without_guardrails_is_plain_hybrid_search() -> None:
     assert off.gate is None
 
 
+@pytest.mark.parametrize("name", ["default", "tenant_kb"])
+def test_nobody_takes_a_second_look_where_there_is_nobody(name: str) -> None:
+    """KEPT_RERANKER=none leaves the stage out, whatever the preset's switch says."""
+    names = [stage.name for stage in plan(name, PARTS).pipeline.stages]
+    with_one = [stage.name for stage in plan(name, ALL_PARTS).pipeline.stages]
+
+    assert "opportunistic_rerank" not in names
+    assert "opportunistic_rerank" in with_one
+
+
 def test_tenant_kb_has_a_toggle_for_each_guard() -> None:
     """Floors, waiver, inclusion and rerank, one by one."""
     off = plan(
         "tenant_kb",
+        ALL_PARTS,
         score_floor_enable=False,
         keyword_include_enable=False,
         rerank_enable=False,

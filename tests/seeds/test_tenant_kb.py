@@ -16,7 +16,8 @@ QUERY = Query(text="q")
 def run(pool: str, name: str = "tenant_kb", **settings: object) -> Selection:
     """Run a preset over a table."""
     chosen = preset(name)
-    plan = chosen.plan(chosen.configure(settings), Parts(0.1))
+    parts = Parts(0.1, reranker=RelevanceReranker())
+    plan = chosen.plan(chosen.configure(settings), parts)
     return plan.pipeline(QUERY, candidates(pool))
 
 

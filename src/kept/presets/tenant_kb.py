@@ -20,7 +20,6 @@ from kept.stages import (
     Fuse,
     OpportunisticRerank,
     ProtectKeywordHit,
-    RelevanceReranker,
     ScoreFloor,
     TopK,
 )
@@ -139,14 +138,14 @@ def guards(
         else None,
         ScoreFloor(settings.score_floor) if floors else None,
         DenseFloor(settings.vector_floor, waived_at) if floors else None,
-        OpportunisticRerank(
-            parts.reranker or RelevanceReranker(),
+        None
+        if parts.reranker is None or not settings.rerank_enable
+        else OpportunisticRerank(
+            parts.reranker,
             at_least=settings.score_floor,
             below=settings.rerank_trigger_max,
             window=settings.rerank_window,
-        )
-        if settings.rerank_enable
-        else None,
+        ),
         Diversity(settings.max_per_document, settings.diversity_delta),
     )
 
