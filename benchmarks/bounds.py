@@ -31,6 +31,11 @@ DRAWS = 5
 SIZES = (20, 50, 100)
 NOTHING_NEAR = 0.3
 NAME = "minilm"
+WIDE = "clinc150_retrieval"
+WEIGHTS = (0.1, 1.0, 10.0)
+
+# Cosine from and below, coverage from and below.
+CELLS = ((0.3, 0.4, 0.0, 0.15), (0.5, 0.6, 0.15, 0.45), (0.6, 0.7, 0.3, 0.6))
 
 # Which of the 600 web questions are about the life sciences, by reading them all.
 LIFE_SCIENCES = (
@@ -61,19 +66,23 @@ def left_out(
 def far(measured: sets.Measured) -> None:
     """Print how well far questions are refused, and what the labels allow."""
     print(
-        "| left out | far, AUROC | 95 % | found | no life sciences | life sciences "
-        "| of the 20 highest | bound | without the lost | and no life sciences |"
+        "| left out | far, AUROC | 95 % | every | found | no life sciences "
+        "| life sciences | of the 20 highest | bound | without the lost "
+        "| and no life sciences |"
     )
     life = np.isin(np.arange(600), LIFE_SCIENCES)
     for name in FAR:
         calibration = left_out(measured, name)
-        pairs = measured.judged(name, "test")
-        inside = sets.best(calibration, pairs)
+        asked = measured.asked(name)
+        inside = sets.best(calibration, asked)
         outside = sets.best(calibration, measured.probed(name, "nq_open"))
-        lost = nothing_to_hold(pairs)
+        every = measured.probed(name, sets.EVERY_WEB_QUESTION)
+        found = sets.reachable(measured.judged(name, "test"))
+        lost = nothing_to_hold(asked)
         highest = np.argsort(-outside, kind="stable")[:20]
         apart = [
-            sets.separated(inside[sets.reachable(pairs)], outside),
+            sets.separated(inside, sets.best(calibration, every)),
+            sets.separated(inside[found], outside),
             sets.separated(inside, outside[~life]),
             sets.separated(inside, outside[life]),
             float(life[highest].mean()),
@@ -88,7 +97,7 @@ def far(measured: sets.Measured) -> None:
             + " | ".join(f"{each:.3f}" for each in apart)
             + " |"
         )
-        for question in np.array(pairs.questions)[lost].tolist():
+        for question in np.array(asked.questions)[lost].tolist():
             print(f"    nothing to hold on to: {question}")
 
 
@@ -184,27 +193,61 @@ def known_share(promised: Floats, share: float) -> Floats:
     return probability(odds + low)
 
 
+def notions(measured: sets.Measured) -> None:
+    """Print what the same signals mean in each set, and errors of fits on all sets."""
+    judged = {name: measured.judged(name, "test") for name in sets.SETS}
+    print("| | " + " | ".join(sets.SETS) + " |")
+    for cell in CELLS:
+        shares = [pairs.truths[within(cell, pairs)].mean() for pairs in judged.values()]
+        print(f"| relevant, {cell} | " + " | ".join(f"{s:.3f}" for s in shares) + " |")
+    for weight in WEIGHTS:
+        calibration = sets.fit_on(
+            NAME, measured, list(sets.SETS), weights={WIDE: weight}
+        )
+        errors = [
+            error(calibration.probabilities(pairs.signals), pairs.truths)
+            for pairs in judged.values()
+        ]
+        print(f"| ECE, {WIDE} weighs {weight:g} | ", end="")
+        print(" | ".join(f"{each:.3f}" for each in errors) + " |")
+
+
+def within(cell: Sequence[float], pairs: Pairs) -> NDArray[np.bool_]:
+    """Tell which pairs have a cosine and a coverage in a *cell*."""
+    low, high, least, most = cell
+    near, held = pairs.signals["cosine"], pairs.signals["coverage"]
+    inside: NDArray[np.bool_] = (
+        (near >= low) & (near < high) & (held >= least) & (held < most)
+    )
+    return inside
+
+
 def refits(measured: sets.Measured) -> None:
     """Print what judging a few questions of one's own buys, and what bars then do."""
     print("| left out | judged | bar | ECE | in scope | out of scope |")
     for name in sets.SETS:
         start = left_out(measured, name)
-        pairs = measured.judged(name, "test")
+        pairs, asked = measured.judged(name, "test"), measured.asked(name)
         probes = [measured.probed(c, s) for c, s, _ in sets.PROBES if c == name]
-        tell(f"{name} | none | shipped", [Used(start, pairs, shipped_bars())], probes)
+        unmoved = Used(start, pairs, asked, shipped_bars())
+        tell(f"{name} | none | shipped", [unmoved], probes)
         for size in SIZES:
-            drawn = list(draws(pairs, start, size))
-            unmoved = [replace(each, bars=shipped_bars()) for each in drawn]
-            tell(f"{name} | {size} | shipped", unmoved, probes)
+            drawn = list(draws(pairs, asked, start, size))
+            as_shipped = [replace(each, bars=shipped_bars()) for each in drawn]
+            tell(f"{name} | {size} | shipped", as_shipped, probes)
             tell(f"{name} | {size} | carried", drawn, probes)
 
 
 @dataclass(frozen=True)
 class Used:
-    """A calibration, the pairs that it did not see, and the bars it is used with."""
+    """A calibration and its bars, with the questions that it did not see.
+
+    *rest* are their judged pairs, *asked* all that a search sees for them.
+    """
 
     calibration: Calibration
     rest: Pairs
+    asked: Pairs
     bars: Bars
 
     def error(self) -> float:
@@ -222,20 +265,21 @@ class Used:
         return float(above[np.unique(pairs.question)].mean())
 
 
-def draws(pairs: Pairs, start: Calibration, size: int) -> Iterator[Used]:
+def draws(pairs: Pairs, asked: Pairs, start: Calibration, size: int) -> Iterator[Used]:
     """Yield refits on a few questions, each with the pairs of the other questions."""
     own = {"date": sets.DATE, "name": "own", "source": "a draw of questions"}
     for draw in range(DRAWS):
         order = np.random.default_rng(draw).permutation(len(pairs.questions))
         mine = np.isin(pairs.question, order[:size])
         refit = refitted(pairs.where(mine), start, sets.EMBEDDERS[NAME], **own)
-        yield Used(refit.calibration, pairs.where(~mine), refit.bars)
+        others = asked.where(~np.isin(asked.question, order[:size]))
+        yield Used(refit.calibration, pairs.where(~mine), others, refit.bars)
 
 
 def tell(head: str, used: Sequence[Used], probes: Sequence[Pairs]) -> None:
     """Print a row of means over draws."""
     bar = np.mean([each.bars.refuse_below for each in used])
-    inside = np.mean([each.answered(each.rest) for each in used])
+    inside = np.mean([each.answered(each.asked) for each in used])
     outside = [np.mean([each.answered(probe) for each in used]) for probe in probes]
     wrong = np.mean([each.error() for each in used])
     print(
@@ -251,6 +295,10 @@ class Enriched(sets.Measured):
     def judged(self, name: str, split: str) -> Pairs:
         """Return the pairs of a split, labelled."""
         return self._with_tried(name, split, super().judged(name, split))
+
+    def asked(self, name: str) -> Pairs:
+        """Return all that a search sees for the test questions of a set."""
+        return self._with_tried(name, "test", super().asked(name))
 
     def probed(self, corpus: str, source: str) -> Pairs:
         """Return the pairs of questions that *corpus* cannot answer."""
@@ -282,17 +330,17 @@ def signals(measured: sets.Measured) -> None:
     for signal in ("none", *TRIED):
         more = {} if signal == "none" else {signal: TRIED[signal]}
         fits = {name: left_out(enriched, name, more) for name in sets.SETS}
-        asked = {name: enriched.judged(name, "test") for name in sets.SETS}
+        judged = {name: enriched.judged(name, "test") for name in sets.SETS}
         apart = [
             sets.separated(
-                sets.best(fits[corpus], asked[corpus]),
+                sets.best(fits[corpus], enriched.asked(corpus)),
                 sets.best(fits[corpus], enriched.probed(corpus, source)),
             )
             for corpus, source, _ in sets.PROBES
         ]
         errors = [
             error(fits[name].probabilities(pairs.signals), pairs.truths)
-            for name, pairs in asked.items()
+            for name, pairs in judged.items()
         ]
         cells = [*(f"{each:.4f}" for each in apart), *(f"{e:.3f}" for e in errors)]
         print(f"| {signal} | " + " | ".join(cells) + " |")
@@ -333,11 +381,11 @@ def about_questions(
 
 
 def main() -> None:
-    """Print all four."""
+    """Print all five."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, required=True)
     measured = sets.Measured(parser.parse_args().cache, NAME)
-    for part in (far, priors, refits, signals):
+    for part in (far, priors, notions, refits, signals):
         print(f"\n{part.__doc__}\n")
         part(measured)
 

@@ -13,7 +13,7 @@ import json
 import os
 import pickle
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ DATA = Path(os.environ.get("KEPT_DATA", Path(__file__).parents[2] / "shared" / "
 SAMPLE = 7
 STRENGTH = 1e-4
 NOWHERE = "no such document"
+EVERY_WEB_QUESTION = "nq_open_whole"
 
 Steps = tuple[float, ...]
 COVERAGE: Steps = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1.0)
@@ -156,11 +157,25 @@ def relevant(name: str, split: str) -> dict[str, list[str]]:
     return found
 
 
+def asked(name: str, split: str) -> dict[str, list[str]]:
+    """Return the questions of a split that are asked, with what is relevant."""
+    return dict(sample(sorted(relevant(name, split).items()), SETS[name].at_most))
+
+
+def unjudged(questions: Iterable[str]) -> list[Judgement]:
+    """Return questions with nothing relevant, so that all their candidates stay."""
+    return [
+        Judgement(question=each, kind="document_id", passage=NOWHERE, relevant=True)
+        for each in questions
+    ]
+
+
 def probe(name: str) -> list[str]:
     """Return questions that the collection they are put to cannot answer."""
+    if name == EVERY_WEB_QUESTION:
+        return [r["question"] for r in lines(DATA / "nq_open" / "NQ-open.dev.jsonl")]
     if name == "nq_open":
-        path = DATA / name / "NQ-open.dev.jsonl"
-        return sample([r["question"] for r in lines(path)], 600)
+        return sample(probe(EVERY_WEB_QUESTION), 600)
     records = list(lines(DATA / name / "queries.jsonl"))
     if name == "clinc150_retrieval":
         return [r["text"] for r in records if not r["metadata"]["in_scope"]]
@@ -181,7 +196,6 @@ class Measured:
         """Return the pairs of a split, labelled."""
 
         def judgements(documents: Mapping[str, str]) -> list[Judgement]:
-            asked = sample(sorted(relevant(name, split).items()), SETS[name].at_most)
             return [
                 Judgement(
                     question=question,
@@ -189,27 +203,28 @@ class Measured:
                     passage=documents.get(passage, NOWHERE),
                     relevant=True,
                 )
-                for question, found in asked
+                for question, found in asked(name, split).items()
                 for passage in found
             ]
 
         return self._pairs(name, split, judgements)
 
+    def asked(self, name: str) -> Pairs:
+        """Return all that a search sees for the test questions of a set.
+
+        Judged pairs lack the further chunks of a relevant document, which nobody
+        judged; whether a question is refused depends on them too.
+        """
+        return self._unjudged(name, "asked", lambda: asked(name, "test"))
+
     def probed(self, corpus: str, source: str) -> Pairs:
         """Return the pairs of questions that *corpus* cannot answer."""
+        return self._unjudged(corpus, f"probe-{source}", lambda: probe(source))
 
-        def judgements(_: Mapping[str, str]) -> list[Judgement]:
-            return [
-                Judgement(
-                    question=question,
-                    kind="document_id",
-                    passage=NOWHERE,
-                    relevant=True,
-                )
-                for question in probe(source)
-            ]
-
-        return self._pairs(corpus, f"probe-{source}", judgements)
+    def _unjudged(
+        self, corpus: str, part: str, questions: Callable[[], Iterable[str]]
+    ) -> Pairs:
+        return self._pairs(corpus, part, lambda _: unjudged(questions()))
 
     def base(self, name: str) -> KnowledgeBase:
         """Return the knowledge base of a set, taken in on the first call."""
@@ -267,18 +282,23 @@ def fit_on(
     measured: Measured,
     sets: Sequence[str],
     more: Mapping[str, Steps] | None = None,
+    weights: Mapping[str, float] | None = None,
 ) -> Calibration:
-    """Fit *name* on whole sets, each with its weight; *more* signals may be tried."""
+    """Fit *name* on whole sets, each with its weight.
+
+    *more* signals and other *weights* of sets may be tried.
+    """
     knots = {**KNOTS[name], **(more or {})}
-    columns, truths, weights = [], [], []
+    columns, truths, counted = [], [], []
     for each in sets:
+        whole = (weights or {}).get(each, SETS[each].weight)
         for split in SETS[each].splits:
             pairs = measured.judged(each, split)
-            share = SETS[each].weight / len(SETS[each].splits)
+            share = whole / len(SETS[each].splits)
             columns.append(basis(knots, pairs.signals))
             truths.append(pairs.truths)
-            weights.append(np.full(len(pairs), share / len(pairs)))
-    weight = np.concatenate(weights)
+            counted.append(np.full(len(pairs), share / len(pairs)))
+    weight = np.concatenate(counted)
     design = np.concatenate(columns)
     prior = Prior(-3.0, np.zeros(design.shape[1]), STRENGTH)
     intercept, steps = fitted(
@@ -323,7 +343,8 @@ def judge(name: str, measured: Measured) -> dict[str, Any]:
         pairs = measured.judged(left_out, "test")
         promised = calibration.probabilities(pairs.signals).tolist()
         true = (pairs.truths > 0).tolist()
-        scores, found = best(calibration, pairs), reachable(pairs)
+        scores = best(calibration, measured.asked(left_out))
+        found = reachable(pairs)
         refusal = {}
         for corpus, source, kind in PROBES:
             if corpus == left_out:
@@ -364,10 +385,10 @@ def floors(name: str, measured: Measured) -> None:
         left: fit_on(name, measured, [each for each in SETS if each != left])
         for left in SETS
     }
-    asked = {left: best(fits[left], measured.judged(left, "test")) for left in SETS}
+    inside = {left: best(fits[left], measured.asked(left)) for left in SETS}
     probed = [best(fits[c], measured.probed(c, s)) for c, s, _ in PROBES]
     for floor in FLOORS:
-        rates = [np.mean(values >= floor) for values in [*asked.values(), *probed]]
+        rates = [np.mean(values >= floor) for values in [*inside.values(), *probed]]
         print(f"| {floor:.2f} | " + " | ".join(f"{rate:.1%}" for rate in rates) + " |")
 
 

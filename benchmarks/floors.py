@@ -14,7 +14,6 @@ import calibrate as sets
 import numpy as np
 
 from kept.calibration import shipped
-from kept.calibration.judgements import Judgement
 from kept.calibration.pairs import judged_pairs
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
@@ -63,29 +62,19 @@ def small(cache: Path) -> None:
                 for question, found in sets.relevant(name, split).items()
             }
             answerable = [pair for pair in sorted(asked.items()) if pair[1]]
-            inside = sets.sample(answerable, 200)
-            outside = [(each, [sets.NOWHERE]) for each in sets.probe("nq_open")[:FEW]]
+            inside = [question for question, _ in sets.sample(answerable, 200)]
+            outside = sets.probe("nq_open")[:FEW]
             with base.store.shelf(base.tenant) as shelf:
                 scores = [
                     sets.best(
-                        calibration, judged_pairs(judged(part), shelf, base.embedder)
+                        calibration,
+                        judged_pairs(sets.unjudged(part), shelf, base.embedder),
                     )
                     for part in (inside, outside)
                 ]
         for bar in BARS:
             rates = " / ".join(f"{np.mean(each >= bar):.1%}" for each in scores)
             print(f"| {name} | {bar:.2f} | {rates} |")
-
-
-def judged(asked: list[tuple[str, list[str]]]) -> list[Judgement]:
-    """Return a judgement for every relevant document of every question."""
-    return [
-        Judgement(
-            question=question, kind="document_id", passage=document, relevant=True
-        )
-        for question, documents in asked
-        for document in documents
-    ]
 
 
 def cost(measured: sets.Measured) -> None:
