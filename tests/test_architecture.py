@@ -19,7 +19,8 @@ LAYERS = (
     {"llm", "presets", "evaluation", "support", "citations", "extractive"},
     {"gate", "calibration", "ingest", "cutting", "references", "answer", "evidence"}
     | {"storing", "ahead"},
-    {"retrieve", "transcripts", "testing_contracts", "testing_store"},
+    {"retrieve", "transcripts", "testing_contracts", "testing_store"}
+    | {"testing_taking"},
     {"query_log", "recorded", "labelling", "rehearsal"},
     {"stores", "render", "funnel", "reembed", "sources"}
     | {"counterfactual", "candidates"},

@@ -20,7 +20,7 @@ from kept.embedders import checked
 from kept.errors import InputError, KeptError
 from kept.ports import Crew, Embedder, Intake, Vectors
 from kept.products import products
-from kept.receipts import NewDocument, Receipt, Source
+from kept.receipts import Changes, NewDocument, Receipt, Source
 from kept.storing import Decided, Prepared, Storing, created, unchanged
 from kept.text.draft import Draft
 
@@ -74,8 +74,13 @@ class Ingest:
         self, handed: Iterable[Handed], ahead: Ahead[Receipt]
     ) -> Iterator[Receipt]:
         window: list[Prepared | Receipt] = []
+        waiting: set[str] = set()
         chunks, begun, most = 0, 0, FIRST_WINDOW_CHUNKS
         for item in handed:
+            if item.source.uri in waiting:
+                self._begin(window, ahead)
+                begun += chunks
+                window, waiting, chunks = [], set(), 0
             if item.source.uri in ahead:
                 yield from ahead.rest()
             prepared = self._prepared(item)
@@ -84,11 +89,13 @@ class Ingest:
                 yield from self._storing((prepared,))
                 continue
             window.append(prepared)
+            if isinstance(prepared, Prepared):
+                waiting.add(item.source.uri)
             chunks += _chunks(prepared)
             if chunks >= most:
                 self._begin(window, ahead)
                 begun += chunks
-                window, chunks = [], 0
+                window, waiting, chunks = [], set(), 0
                 most = self._most(begun, most)
             yield from ahead.done()
         self._begin(window, ahead)
@@ -141,10 +148,19 @@ class Ingest:
                 status="failed", source_uri=item.source.uri, error=str(error)
             )
         before = known.document_id if known and known.live else None
+        changes = Changes()
         if before == new.id and known and known.alias_id is None:
-            self.intake.touch(item.source, new.id, None)
-            return unchanged(item.source, new.id, None)
-        return Prepared(source=item.source, draft=draft, new=new, before=before)
+            changes = self.intake.changes(new)
+            if not changes.names:
+                self.intake.touch(item.source, new.id, None)
+                return unchanged(item.source, new.id, None)
+        return Prepared(
+            source=item.source,
+            draft=draft,
+            new=new,
+            before=before,
+            reworded=changes.reworded,
+        )
 
     def _begin(
         self, window: Sequence[Prepared | Receipt], ahead: Ahead[Receipt]
@@ -161,7 +177,7 @@ class Ingest:
         texts: Sequence[Prepared],
         ahead: Container[str],
     ) -> Work[Receipt]:
-        """Decide on every text of a window, embed what is new, store in order.
+        """Decide on every text of a window, embed what is new or worded anew, store.
 
         What the store holds counts once everything *ahead* of the window is stored.
         Until then its first chunks are embedded, which is all that takes long.
@@ -175,10 +191,10 @@ class Ingest:
         first = self._stacked([openings[item.new.id] for item in fresh])
         verdicts = self._verdicts(fresh, first)
         created = [i for i, item in enumerate(fresh) if not verdicts[item.new.id].match]
+        reworded = [item for item in texts if item.reworded]
         rest = yield [
-            passage(fresh[i].new, place)
-            for i in created
-            for place in range(1, len(fresh[i].new.chunks))
+            *(text for i in created for text in _passages(fresh[i].new)[1:]),
+            *(text for item in reworded for text in _passages(item.new)),
         ]
         vectors: dict[str, Vectors] = {}
         start = 0
@@ -188,6 +204,10 @@ class Ingest:
             if end > start:
                 own = np.vstack([own, rest[start:end]])
             vectors[fresh[i].new.id] = own
+            start = end
+        for item in reworded:
+            end = start + len(item.new.chunks)
+            vectors[item.new.id] = rest[start:end]
             start = end
         return self._storing(
             [
@@ -212,7 +232,7 @@ class Ingest:
         )
 
     def _all_embedded(self, new: NewDocument) -> Vectors:
-        return self._embedded([passage(new, place) for place in range(len(new.chunks))])
+        return self._embedded(_passages(new))
 
     def _without_exact_copies(self, items: Sequence[Prepared]) -> list[Prepared]:
         """Return the texts that stand neither in the store nor earlier here."""
@@ -303,6 +323,10 @@ class Ingest:
 
 def _chunks(item: Prepared | Receipt) -> int:
     return item.chunks if isinstance(item, Receipt) else len(item.new.chunks)
+
+
+def _passages(new: NewDocument) -> list[str]:
+    return [passage(new, place) for place in range(len(new.chunks))]
 
 
 def _openings(items: Iterable[Prepared]) -> list[str]:

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from kept.duplicates import DuplicateRules, Match, Opening, Sought
 from kept.filters import Filters
 from kept.model import Candidate, Query
-from kept.receipts import KnownSource, NewDocument, Receipt, Similarity, Source
+from kept.receipts import (
+    Changes,
+    KnownSource,
+    NewDocument,
+    Receipt,
+    Similarity,
+    Source,
+)
 from kept.signals import QueryTerms
 
 Vectors = NDArray[np.float32]
@@ -117,8 +124,23 @@ class Intake(Protocol):
         """
         ...
 
-    def revive(self, document_id: str, receipt: Receipt, source: Source) -> None:
-        """Bring a superseded document back."""
+    def changes(self, new: NewDocument) -> Changes:
+        """Return what *new* declares otherwise than the stored text that it is."""
+        ...
+
+    def describe(
+        self,
+        new: NewDocument,
+        vectors: Vectors | None,
+        embedder_id: str,
+        receipt: Receipt,
+        source: Source,
+    ) -> bool:
+        """Give the stored text that *new* is its declarations, and bring it back.
+
+        False, and nothing is done, if its chunks are worded or cut otherwise than
+        those stored, and there are no *vectors* for them.
+        """
         ...
 
     def reuse(  # noqa: PLR0913 -- all of it in one transaction

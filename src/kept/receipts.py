@@ -7,7 +7,15 @@ from typing import Any, Literal
 
 from kept.model import Authority, Document, TimeHorizon
 
-Status = Literal["created", "reused", "unchanged", "superseded", "failed", "deleted"]
+Status = Literal[
+    "created",
+    "reused",
+    "unchanged",
+    "described",
+    "superseded",
+    "failed",
+    "deleted",
+]
 Rule = Literal["exact", "prefix", "cosine", "edit_distance"]
 
 
@@ -62,6 +70,18 @@ class KnownSource:
     document_id: str
     alias_id: str | None
     live: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What is declared of a stored text otherwise than before, by name.
+
+    *reworded* tells whether what is embedded and searched of it is another, too: a
+    title stands above each of its chunks.
+    """
+
+    names: tuple[str, ...] = ()
+    reworded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

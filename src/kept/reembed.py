@@ -26,7 +26,7 @@ def reembed(
         if rows:
             passages = [titled(title, text) for _, title, text in rows]
             vectors = checked(embedder.embed(passages), passages, embedder.id)
-            work.add([number for number, _, _ in rows], vectors)
+            work.add(rows, vectors)
             made += len(rows)
             told(*work.progress())
         elif work.swap():

@@ -7,18 +7,22 @@ from kept.cutting import alias_id
 from kept.duplicates import Match, Verdict
 from kept.errors import StoreBusyError, StoreError
 from kept.ports import Intake, Vectors
-from kept.receipts import NewDocument, Receipt, Source
+from kept.receipts import Changes, NewDocument, Receipt, Source
 from kept.text.draft import Draft
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A text cut and analysed, with the document that its source was before."""
+    """A text cut and analysed, with the document that its source was before.
+
+    *reworded* says that it is that very document, under words that need new vectors.
+    """
 
     source: Source
     draft: Draft
     new: NewDocument
     before: str | None
+    reworded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +85,9 @@ class Storing:
     def _stored(self, item: Decided) -> Receipt:
         """Write one text: as a document, or as an alias of the one it repeats."""
         text, new, match = item.text, item.text.new, item.verdict.match
-        if item.vectors is None:
+        if item.vectors is None or text.reworded:
             if exact := self.intake.exact(new.type, new.sha256):
-                return self._repeated(text, *exact)
+                return self._repeated(item, *exact)
             match = match or self.intake.alias_of(new.type, new.sha256)
         if match is not None:
             return self._reused(text, match, item.verdict)
@@ -97,7 +101,7 @@ class Storing:
             item.verdict.compared,
         ):
             return receipt
-        return self._repeated(text, *self._stored_meanwhile(new))
+        return self._repeated(item, *self._stored_meanwhile(new))
 
     def _stored_meanwhile(self, new: NewDocument) -> tuple[str, bool]:
         """Return the document that somebody else stored while we embedded."""
@@ -110,15 +114,24 @@ class Storing:
             raise StoreError(msg)
         return exact
 
-    def _repeated(self, text: Prepared, document_id: str, live: bool) -> Receipt:  # noqa: FBT001 -- as found
-        """Reuse a document with the very same text, reviving it if it was retired."""
+    def _repeated(self, item: Decided, document_id: str, live: bool) -> Receipt:  # noqa: FBT001 -- as found
+        """Reuse a document with the very same text, reviving it if it was retired.
+
+        What is declared of it counts if it comes from the document's own source, and
+        not if it is a copy's.
+        """
+        text = item.text
         if not live:
             receipt = created(text.new, text.source, text.before)
             receipt = replace(receipt, evidence={"revived": True})
-            self.intake.revive(document_id, receipt, text.source)
-            return receipt
+            return self._described(item, self.intake.changes(text.new), receipt)
         known = self.intake.source(text.source.uri)
         if known and known.document_id == document_id and known.alias_id is None:
+            changes = self.intake.changes(text.new)
+            if changes.names:
+                receipt = created(text.new, text.source, None)
+                receipt = replace(receipt, status="described")
+                return self._described(item, changes, receipt)
             self.intake.touch(text.source, document_id, None)
             return unchanged(text.source, document_id, None)
         match = Match(
@@ -128,6 +141,18 @@ class Storing:
             evidence={"sha256": text.new.sha256},
         )
         return self._reused(text, match, Verdict())
+
+    def _described(self, item: Decided, changes: Changes, receipt: Receipt) -> Receipt:
+        """Give a stored document what is declared of it now; embed if it must be."""
+        new, source = item.text.new, item.text.source
+        if changes.names:
+            evidence = {**receipt.evidence, "described": list(changes.names)}
+            receipt = replace(receipt, evidence=evidence)
+        vectors = item.vectors if changes.reworded else None
+        describe = self.intake.describe
+        if not describe(new, vectors, self.embedder_id, receipt, source):
+            describe(new, self.embed(new), self.embedder_id, receipt, source)
+        return receipt
 
     def _reused(self, text: Prepared, match: Match, verdict: Verdict) -> Receipt:
         receipt = Receipt(

@@ -2,9 +2,8 @@
 
 # ruff: noqa: S101 -- a contract is made of asserts
 
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,26 +11,23 @@ import numpy as np
 import pytest
 
 from kept.cutting import Cutting, drafted
-from kept.duplicates import DuplicateRules
 from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Condition, Filters
-from kept.ingest import Handed, Ingest
-from kept.ports import Shelf, Store
+from kept.ports import Store
 from kept.receipts import Receipt, Source
+from kept.testing_taking import (
+    PAGES,
+    QUESTION,
+    candidates_of,
+    legs_of,
+    named,
+    seen,
+    taken,
+)
 from kept.text.draft import Draft
 
-PAGES = (
-    "The Leeds office opens at eight and closes at six.",
-    "Invoice INV-49302 was paid on 3 March after a reminder.",
-    "The pump of model TW-C235 costs 410 euro without tax.",
-    "Employees have 28 days of leave, and five more after ten years.",
-    "Die Probezeit beträgt sechs Monate, die Kündigungsfrist zwei Wochen.",
-    "通勤手当の上限は月額三万円です。領収書が必要です。",
-    "A pump that leaks is taken out of service and its valve is closed.",
-)
-QUESTION = "How much does the pump TW-C235 cost?"
-DEPTH = 50
+__all__ = ["PAGES", "QUESTION", "StoreContract"]
 
 _SALES = Filters(metadata={"team": "sales"})
 _NEWER = Filters(where=(Condition("year", "gt", 2019),))
@@ -53,6 +49,14 @@ _COMPARED = (
     (Filters(none_of=(Filters(),)), 0),
     (Filters(any_of=(Filters(),)), 5),
 )
+_OWNED = (
+    (Filters(metadata={"owner": "A"}), 0),
+    (Filters(metadata={"owner": "B"}), 3),
+    (Filters(where=(Condition("owner", "contains", "B"),)), 3),
+    (Filters(metadata={"year": 2026}), 3),
+    (Filters(tags=("old",)), 0),
+    (Filters(tags=("new",)), 3),
+)
 
 
 class StoreContract(ABC):
@@ -69,7 +73,7 @@ class StoreContract(ABC):
         """A tenant that nobody has heard of has no chunks, and that is no error."""
         with self.store("a").shelf("nobody") as shelf:
             assert shelf.chunks == 0
-            assert _seen(shelf)["candidates"] == []
+            assert seen(shelf)["candidates"] == []
 
     def test_what_was_taken_in_is_found_whole(self) -> None:
         """Every field of a document and of its chunk comes back as it went in."""
@@ -85,10 +89,10 @@ class StoreContract(ABC):
             "time_horizon": "current",
         }
         store = self.store("a")
-        [receipt] = _taken(store, _named(PAGES[2:3]), **fields)
+        [receipt] = taken(store, named(PAGES[2:3]), **fields)
 
         with store.shelf("default") as shelf:
-            [found] = _candidates(shelf)
+            [found] = candidates_of(shelf)
 
         assert found.document.id == receipt.document_id
         for name in ("title", "type", "metadata", "authority", "confidence"):
@@ -100,10 +104,10 @@ class StoreContract(ABC):
     def test_signals_are_exact(self) -> None:
         """Cosine is float64 rounded to 9 places, and distance is the rest to 1."""
         store = self.store("a")
-        _taken(store, _named(PAGES))
+        taken(store, named(PAGES))
 
         with store.shelf("default") as shelf:
-            found = _candidates(shelf)
+            found = candidates_of(shelf)
 
         asked = HashEmbedder().embed([QUESTION])[0].astype(np.float64)
         for candidate in found:
@@ -118,54 +122,118 @@ class StoreContract(ABC):
     def test_order_of_arrival_does_not_matter(self) -> None:
         """The same documents give the same state, legs and signals."""
         one, two = self.store("a"), self.store("b")
-        _taken(one, _named(PAGES))
-        _taken(two, dict(reversed(_named(PAGES).items())))
+        taken(one, named(PAGES))
+        taken(two, dict(reversed(named(PAGES).items())))
 
         with one.shelf("default") as first, two.shelf("default") as second:
-            assert _seen(first) == _seen(second)
+            assert seen(first) == seen(second)
 
     def test_a_tenant_does_not_feel_another(self) -> None:
         """Scores and statistics are those of a tenant alone in its store."""
         alone, shared = self.store("a"), self.store("b")
-        _taken(alone, _named(PAGES[:4]))
-        _taken(shared, _named(PAGES[2:]), tenant="other")
-        _taken(shared, _named(PAGES[:4]))
+        taken(alone, named(PAGES[:4]))
+        taken(shared, named(PAGES[2:]), tenant="other")
+        taken(shared, named(PAGES[:4]))
 
         with alone.shelf("default") as mine, shared.shelf("default") as same:
-            assert _seen(mine) == _seen(same)
+            assert seen(mine) == seen(same)
 
     def test_a_superseded_document_leaves_no_ghost(self) -> None:
         """After a new version everything is as if the old one had never been."""
         changed, fresh = self.store("a"), self.store("b")
-        _taken(changed, _named(PAGES))
+        taken(changed, named(PAGES))
         renewed = (*PAGES[:2], "The pump of model TW-C235 is no longer sold.")
-        receipts = _taken(changed, _named(renewed))
-        _taken(fresh, _named((*renewed, *PAGES[3:])))
+        receipts = taken(changed, named(renewed))
+        taken(fresh, named((*renewed, *PAGES[3:])))
 
         assert [r.status for r in receipts] == ["unchanged", "unchanged", "superseded"]
         with changed.shelf("default") as first, fresh.shelf("default") as second:
-            assert _seen(first) == _seen(second)
+            assert seen(first) == seen(second)
+
+    def test_what_is_declared_anew_of_the_same_text_counts(self) -> None:
+        """Filters, tags and state are as if it had always been declared so."""
+        changed, fresh = self.store("a"), self.store("b")
+        pages = named(PAGES[:3])
+        before, now = {"owner": "A", "year": 2026}, {"owner": "B", "year": 2026}
+        declared: dict[str, Any] = {"metadata": now, "tags": ("new",), "role": "rule"}
+        [made, *_] = taken(changed, pages, metadata=before, tags=("old",))
+        [told, *_] = taken(changed, pages, **declared)
+        [again, *_] = taken(changed, pages, **declared)
+        taken(fresh, pages, **declared)
+
+        assert (told.status, told.document_id) == ("described", made.document_id)
+        assert told.evidence == {"described": ["metadata.owner", "tags", "role"]}
+        assert again.status == "unchanged"
+        with changed.shelf("default") as first, fresh.shelf("default") as second:
+            assert seen(first) == seen(second)
+            for filters, count in _OWNED:
+                allowed = first.allowed(filters)
+                assert allowed is not None
+                assert len(allowed) == count, filters
+
+    def test_another_title_is_searched_and_embedded(self) -> None:
+        """Whoever reads meanwhile sees the old one, and then nothing is left of it."""
+        changed, fresh = self.store("a"), self.store("b")
+        now = "What pumps cost"
+        taken(changed, named(PAGES), title="Opening hours")
+        with changed.shelf("default") as shelf:
+            before = seen(shelf)
+            with ThreadPoolExecutor(1) as pool:
+                told = pool.submit(taken, changed, named(PAGES), title=now).result()
+            assert {receipt.status for receipt in told} == {"described"}
+            assert seen(shelf) == before
+        taken(fresh, named(PAGES), title=now)
+
+        with changed.shelf("default") as first, fresh.shelf("default") as second:
+            assert seen(first) == seen(second)
+
+    def test_what_is_declared_of_a_copy_is_the_copys_own(self) -> None:
+        """The document that it repeats stays as its own source describes it."""
+        store = self.store("a")
+        taken(store, {"own": PAGES[0], "copy": PAGES[0]}, title="Hours")
+        with store.shelf("default") as shelf:
+            before = seen(shelf)
+
+        [receipt] = taken(store, {"copy": PAGES[0]}, title="Other", tags=("x",))
+
+        assert (receipt.status, receipt.rule) == ("reused", "exact")
+        with store.shelf("default") as shelf:
+            assert seen(shelf) == before
+
+    def test_a_version_that_comes_back_is_as_it_is_declared_now(self) -> None:
+        """Also under another title, and from another source."""
+        store, fresh = self.store("a"), self.store("b")
+        for text, title in ((PAGES[0], "Hours"), (PAGES[1], "Bills")):
+            taken(store, {"page": text}, title=title, metadata={"owner": "A"})
+        [back] = taken(store, {"other": PAGES[0]}, title="Leeds", tags=("new",))
+        taken(fresh, {"page": PAGES[1]}, title="Bills", metadata={"owner": "A"})
+        taken(fresh, {"other": PAGES[0]}, title="Leeds", tags=("new",))
+
+        declared = ["title", "source_uri", "metadata.owner", "tags"]
+        assert back.evidence == {"revived": True, "described": declared}
+        with store.shelf("default") as first, fresh.shelf("default") as second:
+            assert seen(first) == seen(second)
 
     def test_a_shelf_does_not_change_under_its_reader(self) -> None:
         """What comes in while a query is answered is for the next one."""
         store = self.store("a")
-        _taken(store, _named(PAGES[:3]))
+        taken(store, named(PAGES[:3]))
 
         with store.shelf("default") as shelf:
-            before = _seen(shelf)
+            before = seen(shelf)
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(_taken, store, _named(PAGES)).result()
-            assert _seen(shelf) == before
+                pool.submit(taken, store, named(PAGES)).result()
+            assert seen(shelf) == before
         with store.shelf("default") as shelf:
-            assert _seen(shelf) != before
+            assert seen(shelf) != before
 
     def test_filters_narrow_both_legs(self) -> None:
         """Nothing that a filter keeps out is in a leg or in its statistics."""
         store = self.store("a")
-        pages = _named(PAGES)
+        pages = named(PAGES)
         tagged = {uri: pages.pop(uri) for uri in list(pages)[3:]}
-        _taken(store, pages, type="memo")
-        _taken(store, tagged, type="page", tags=("rules",))
+        taken(store, pages, type="memo")
+        taken(store, tagged, type="page", tags=("rules",))
 
         with store.shelf("default") as shelf:
             memos = shelf.allowed(Filters(types=("memo",)))
@@ -175,14 +243,14 @@ class StoreContract(ABC):
             assert rules is not None
             assert (len(memos), len(rules)) == (3, len(PAGES) - 3)
             for allowed in (memos, rules):
-                legs = _legs(shelf, allowed)
+                legs = legs_of(shelf, allowed)
                 assert set(legs["dense"].keys.tolist()) == set(allowed.tolist())
                 assert set(legs["keyword"].keys.tolist()) <= set(allowed.tolist())
 
     def test_filters_compare_and_nest(self) -> None:
         """Numbers, texts and dates compare; and, or and not hold for any of them."""
         store = self.store("a")
-        pages = _named(PAGES)
+        pages = named(PAGES)
         kinds: tuple[Mapping[str, Any], ...] = (
             {"year": 2019, "team": "sales", "date": "2026-01-20"},
             {"year": 2026.5, "team": ["people", "sales"]},
@@ -191,15 +259,15 @@ class StoreContract(ABC):
             {},
         )
         for (uri, text), metadata in zip(pages.items(), kinds, strict=False):
-            _taken(store, {uri: text}, metadata=metadata)
-        _taken(store, {"elsewhere": PAGES[5]}, tenant="other", metadata=kinds[0])
+            taken(store, {uri: text}, metadata=metadata)
+        taken(store, {"elsewhere": PAGES[5]}, tenant="other", metadata=kinds[0])
 
         with store.shelf("default") as shelf:
             for filters, count in _COMPARED:
                 allowed = shelf.allowed(filters)
                 assert allowed is not None
                 assert len(allowed) == count, filters
-                legs = _legs(shelf, allowed)
+                legs = legs_of(shelf, allowed)
                 assert set(legs["dense"].keys.tolist()) == set(allowed.tolist())
 
     def test_one_embedder_claims_a_store_for_good(self) -> None:
@@ -224,10 +292,10 @@ class StoreContract(ABC):
     def test_the_same_text_from_many_threads_is_stored_once(self) -> None:
         """One creates, the others find it there."""
         store = self.store("a")
-        _taken(store, {"first": PAGES[1]})
+        taken(store, {"first": PAGES[1]})
 
         def take(number: int) -> str:
-            [receipt] = _taken(store, {f"thread-{number}": PAGES[0]})
+            [receipt] = taken(store, {f"thread-{number}": PAGES[0]})
             return receipt.status
 
         with ThreadPoolExecutor(4) as pool:
@@ -260,12 +328,12 @@ class StoreContract(ABC):
         write(PAGES[1], fail=False)
 
         with store.shelf("default") as shelf:
-            assert [c.chunk.text for c in _candidates(shelf)] == [PAGES[1]]
+            assert [c.chunk.text for c in candidates_of(shelf)] == [PAGES[1]]
 
     def test_a_source_is_remembered(self) -> None:
         """The digest of its bytes and its document are those of the last time."""
         store = self.store("a")
-        [receipt] = _taken(store, {"page": PAGES[0]})
+        [receipt] = taken(store, {"page": PAGES[0]})
 
         known = store.intake("default").source("page")
 
@@ -273,58 +341,3 @@ class StoreContract(ABC):
         assert known.document_id == receipt.document_id
         assert known.live
         assert store.intake("default").source("elsewhere") is None
-
-
-def _named(texts: Sequence[str]) -> dict[str, str]:
-    """Return texts under the names of their sources."""
-    return {f"text-{number}": text for number, text in enumerate(texts)}
-
-
-def _taken(
-    store: Store,
-    texts: Mapping[str, str],
-    *,
-    tenant: str = "default",
-    **fields: Any,  # noqa: ANN401 -- of a draft
-) -> list[Receipt]:
-    """Take texts in by the ingest path and return the receipts."""
-    embedder = HashEmbedder()
-    store.claim(embedder.id, embedder.dimension)
-    rules = DuplicateRules(cosine=embedder.near_duplicate_cosine)
-    path = Ingest(store.intake(tenant), embedder, tenant, rules)
-    return list(
-        path(_handed(uri, Draft(text=text, **fields)) for uri, text in texts.items())
-    )
-
-
-def _handed(uri: str, draft: Draft) -> Handed:
-    digest = hashlib.sha256(repr(draft).encode()).hexdigest()
-    return Handed(source=Source(uri=uri, raw_sha256=digest), read=lambda: draft)
-
-
-def _legs(shelf: Shelf, allowed: Any = None) -> dict[str, Any]:  # noqa: ANN401 -- keys
-    terms = shelf.weigh(QUESTION)
-    [vector] = HashEmbedder().embed([QUESTION])
-    return {
-        "dense": shelf.dense_leg(vector, DEPTH, allowed),
-        "keyword": shelf.keyword_leg(terms, DEPTH, allowed),
-    }
-
-
-def _candidates(shelf: Shelf) -> Sequence[Any]:
-    [vector] = HashEmbedder().embed([QUESTION])
-    return shelf.candidates(vector, shelf.weigh(QUESTION), _legs(shelf))
-
-
-def _seen(shelf: Shelf) -> dict[str, Any]:
-    """Return everything that a question can see of a shelf."""
-    legs = _legs(shelf)
-    return {
-        "state": shelf.state,
-        "chunks": shelf.chunks,
-        "scores": {name: leg.scores.tolist() for name, leg in legs.items()},
-        "candidates": [
-            (c.id, c.chunk.text, dict(c.signals))
-            for c in sorted(_candidates(shelf), key=lambda c: c.id)
-        ],
-    }

@@ -39,6 +39,21 @@ class Books(Protocol):
         """Store a document's rows with its vectors, or raise `Taken`."""
         ...
 
+    def describe(
+        self,
+        connection: Own,
+        tenant: int,
+        document: int,
+        filed: Filed,
+        vectors: Vectors | None,
+    ) -> None:
+        """Give a document the rows *filed*, its text and life as they are.
+
+        Its chunks are those stored, otherwise tagged and labelled at most, unless
+        there are *vectors* for them.
+        """
+        ...
+
     def set_live(
         self, connection: Own, tenant: int, document: int, *, live: bool
     ) -> None:

@@ -7,8 +7,16 @@ from typing import Any
 from kept.duplicates import DuplicateRules, Match, Opening, Sought
 from kept.errors import InputError
 from kept.ports import Vectors
-from kept.receipts import Alias, KnownSource, NewDocument, Receipt, Similarity, Source
-from kept.stores import reading, writing
+from kept.receipts import (
+    Alias,
+    Changes,
+    KnownSource,
+    NewDocument,
+    Receipt,
+    Similarity,
+    Source,
+)
+from kept.stores import describing, reading, writing
 from kept.stores.books import Books, repeatable
 from kept.stores.index_ports import Indexes
 from kept.stores.joined import Joined
@@ -151,15 +159,35 @@ class Intake:
             return False
         return True
 
+    def changes(self, new: NewDocument) -> Changes:
+        """Return what *new* declares otherwise than the stored text that it is."""
+        with self.database.reading(self.tenant) as connection:
+            tenant = reading.tenant_no(connection, self.tenant)
+            return describing.changes(connection, tenant, writing.filed_of(new))
+
     @repeatable
-    def revive(self, document_id: str, receipt: Receipt, source: Source) -> None:
-        """Bring a superseded document back; its vectors are still here."""
+    def describe(
+        self,
+        new: NewDocument,
+        vectors: Vectors | None,
+        embedder_id: str,
+        receipt: Receipt,
+        source: Source,
+    ) -> bool:
+        """Give the stored text that *new* is its declarations, and bring it back."""
         with self.database.writing(self.tenant) as connection:
             tenant = self._own(connection)
-            no = writing.find(connection, tenant, document_id)
+            no = writing.find(connection, tenant, new.id)
+            filed = writing.filed_of(new)
+            if vectors is not None:
+                self._require(connection, embedder_id)
+            elif describing.changes(connection, tenant, filed).reworded:
+                return False
+            self._books.describe(connection, tenant, no, filed, vectors)
             self._books.set_live(connection, tenant, no, live=True)
             self._settle(connection, tenant, source, no, None)
             writing.note(connection, tenant, receipt)
+        return True
 
     @repeatable
     def reuse(  # noqa: PLR0913 -- all of it in one transaction

@@ -62,8 +62,13 @@ class Reembedding(Protocol):
         """Return chunks that have no new vector yet: name, title and text."""
         ...
 
-    def add(self, names: Sequence[Any], vectors: ports.Vectors) -> None:
-        """Keep new vectors, unless their chunk was deleted meanwhile."""
+    def add(
+        self, chunks: Sequence[tuple[Any, str, str]], vectors: ports.Vectors
+    ) -> None:
+        """Keep new vectors of *chunks* as `missing` gave them.
+
+        One that was deleted or got other words meanwhile is left out.
+        """
         ...
 
     def swap(self) -> bool:

@@ -55,15 +55,16 @@ class Reembedding:
             )
             return rows
 
-    def add(self, numbers: Sequence[int], vectors: Vectors) -> None:
-        """Keep new vectors, unless their chunk was deleted meanwhile."""
+    def add(self, chunks: Sequence[tuple[int, str, str]], vectors: Vectors) -> None:
+        """Keep new vectors of chunks that are still as `missing` gave them."""
         with self.database.writing() as connection:
             connection.executemany(
-                "INSERT OR REPLACE INTO vectors_next SELECT ?1, ?2"
-                " WHERE EXISTS (SELECT 1 FROM chunks WHERE no = ?1)",
+                "INSERT OR REPLACE INTO vectors_next SELECT c.no, ?4 FROM chunks c"
+                " JOIN documents d ON d.no = c.document_no"
+                " WHERE c.no = ?1 AND d.title = ?2 AND c.text = ?3",
                 [
-                    (number, vector.tobytes())
-                    for number, vector in zip(numbers, vectors, strict=True)
+                    (*chunk, vector.tobytes())
+                    for chunk, vector in zip(chunks, vectors, strict=True)
                 ],
             )
 

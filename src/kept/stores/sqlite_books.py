@@ -7,7 +7,7 @@ import apsw
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument
-from kept.stores import writing
+from kept.stores import describing, writing
 from kept.stores.books import Books
 from kept.stores.filing import Filed
 from kept.stores.sums import Sums
@@ -47,6 +47,21 @@ class SqliteBooks:
         """Store a document's rows with its vectors, or raise `Taken`."""
         with self._summing(connection, tenant) as sums:
             return writing.file(connection, tenant, filed, vectors, sums)
+
+    def describe(
+        self,
+        connection: apsw.Connection,
+        tenant: int,
+        document: int,
+        filed: Filed,
+        vectors: Vectors | None,
+    ) -> None:
+        """Give a document the rows *filed*, its text and life as they are."""
+        with self._summing(connection, tenant) as sums:
+            if vectors is None:
+                describing.describe(connection, tenant, document, filed, sums)
+            else:
+                describing.replace(connection, tenant, document, filed, vectors, sums)
 
     def set_live(
         self, connection: apsw.Connection, tenant: int, document: int, *, live: bool

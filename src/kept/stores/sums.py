@@ -54,6 +54,11 @@ class Sums:
         if len(self._fresh) > _AT_ONCE:
             self._count_fresh()
 
+    def restate(self, seq: int, change: int) -> None:
+        """Count that a document's digest is another by *change*, and nothing else."""
+        self.seq = seq
+        self.state += change
+
     def write(self, connection: apsw.Connection, tenant: int) -> None:
         """Write the sums to the tenant's rows."""
         if not self.seq:

@@ -18,6 +18,7 @@ from kept.stores.sums import Sums, as_state
 from kept.stores.terms import packed
 
 ORD_BITS = 20
+NO_DOCUMENT = 0
 NUMBER_BITS = 63 - ORD_BITS
 _NO_TAGS = "[]"
 _DOCUMENT_COLUMNS_SHOWN = (
@@ -131,25 +132,49 @@ def file(
 ) -> int:
     """Store a document's rows with its vectors, searchable once *sums* are written."""
     no = _inserted(connection, tenant, filed)
-    numbers = [chunk_no(no, place) for place in range(len(filed.chunks))]
+    insert_chunks(connection, no, filed, vectors)
+    tag(connection, tenant, tags_of(no, filed), live=True)
+    seq = log_change(connection, tenant, no, len(filed.chunks))
+    counted = (_COUNTED(row) for row in filed.chunks)
+    sums.count(seq, digest_of(filed), counted, live=True)
+    return no
+
+
+def insert_chunks(
+    connection: apsw.Connection, document: int, filed: Filed, vectors: Vectors
+) -> None:
+    """Store the rows of a document's chunks with their vectors."""
+    numbers = [chunk_no(document, place) for place in range(len(filed.chunks))]
     connection.executemany(
         _INSERT_CHUNK,
-        [(key, no, *row) for key, row in zip(numbers, filed.chunks, strict=True)],
+        [(key, document, *row) for key, row in zip(numbers, filed.chunks, strict=True)],
     )
     connection.executemany(
         "INSERT INTO vectors VALUES (?, ?)",
         [(key, row.tobytes()) for key, row in zip(numbers, vectors, strict=False)],
     )
-    tags = [
-        (key, tag)
-        for key, row in zip(numbers, filed.chunks, strict=True)
-        for tag in tags_in(row[_TAGS])
+
+
+def delete_chunks(connection: apsw.Connection, document: int) -> None:
+    """Delete a document's chunks with their vectors, those to come included."""
+    low, high = document << ORD_BITS, (document + 1) << ORD_BITS
+    tables = ["chunks", "vectors"]
+    if connection.table_exists("main", "vectors_next"):
+        tables.append("vectors_next")
+    for table in tables:
+        connection.execute(
+            f"DELETE FROM {table} WHERE no >= ? AND no < ?",  # noqa: S608 -- ours
+            (low, high),
+        )
+
+
+def tags_of(document: int, filed: Filed) -> list[tuple[int, str]]:
+    """Return the tags of a document's chunks, each with the chunk's number."""
+    return [
+        (chunk_no(document, place), name)
+        for place, row in enumerate(filed.chunks)
+        for name in tags_in(row[_TAGS])
     ]
-    _tag(connection, tenant, tags, live=True)
-    seq = _log_change(connection, tenant, no, len(numbers))
-    counted = (_COUNTED(row) for row in filed.chunks)
-    sums.count(seq, digest_of(filed), counted, live=True)
-    return no
 
 
 def chunk_no(document: int, place: int) -> int:
@@ -196,9 +221,9 @@ def set_live(
         "SELECT no, tags, terms, length, language FROM chunks WHERE document_no = ?",
         (document,),
     )
-    tags = [(row[0], tag) for row in rows for tag in tags_in(row[1])]
-    _tag(connection, tenant, tags, live=live)
-    seq = _log_change(connection, tenant, document, len(rows))
+    tags = [(row[0], name) for row in rows for name in tags_in(row[1])]
+    tag(connection, tenant, tags, live=live)
+    seq = log_change(connection, tenant, document, len(rows))
     counted = [(row[2], row[3], row[4]) for row in rows]
     sums.count(seq, digest(connection, document), counted, live=live)
 
@@ -209,14 +234,15 @@ def tags_in(written: str) -> list[str]:
     return tags
 
 
-def _tag(
+def tag(
     connection: apsw.Connection,
     tenant: int,
     tags: Iterable[tuple[int, str]],
     *,
     live: bool,
 ) -> None:
-    rows = sorted({(tenant, tag, key) for key, tag in tags})
+    """Let chunks be found by their tags, or no longer."""
+    rows = sorted({(tenant, name, key) for key, name in tags})
     if rows:
         connection.executemany(
             "INSERT INTO chunk_tags VALUES (?, ?, ?)"
@@ -226,10 +252,13 @@ def _tag(
         )
 
 
-def _log_change(
+def log_change(
     connection: apsw.Connection, tenant: int, document: int, chunks: int
 ) -> int:
-    """Give a change its number, by which the indexes know what they lack."""
+    """Give a change its number, by which the indexes know what they lack.
+
+    `NO_DOCUMENT` is one that changes nothing in them.
+    """
     connection.execute(
         "INSERT INTO changes (tenant_no, document_no, chunks) VALUES (?, ?, ?)",
         (tenant, document, chunks),
@@ -281,16 +310,8 @@ def first_vectors(connection: apsw.Connection, document: int, most: int) -> Vect
 def remove(connection: apsw.Connection, tenant: int, document: int, sums: Sums) -> None:
     """Delete a document and everything that hangs on it."""
     set_live(connection, tenant, document, sums, live=False)
-    low, high = document << ORD_BITS, (document + 1) << ORD_BITS
-    vector_tables = ["vectors"]
-    if connection.table_exists("main", "vectors_next"):
-        vector_tables.append("vectors_next")
-    for table in vector_tables:
-        connection.execute(
-            f"DELETE FROM {table} WHERE no >= ? AND no < ?",  # noqa: S608 -- ours
-            (low, high),
-        )
-    for table in ("chunks", "aliases", "sources"):
+    delete_chunks(connection, document)
+    for table in ("aliases", "sources"):
         connection.execute(
             f"DELETE FROM {table} WHERE document_no = ?",  # noqa: S608 -- ours
             (document,),

@@ -349,8 +349,8 @@ def test_collections_of_an_embedder_no_longer_used_are_swept(opened: Open) -> No
     embedder = HashEmbedder(dimension=64)
     moving = store.reembedding(embedder.id, embedder.dimension)
     moving.begin()
-    [(number, _, text)] = moving.missing(10)
-    moving.add([number], embedder.embed([text]))
+    [chunk] = moving.missing(10)
+    moving.add([chunk], embedder.embed([chunk[2]]))
     assert moving.swap()
 
     store.sweep()

@@ -114,7 +114,7 @@ def test_graphs_follow_the_embedder(
     work = store.reembedding(other.id, other.dimension)
     work.begin()
     rows = work.missing(50)
-    work.add([name for name, *_ in rows], other.embed([text for *_, text in rows]))
+    work.add(rows, other.embed([text for *_, text in rows]))
     assert work.swap()
 
     store.sweep()

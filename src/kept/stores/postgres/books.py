@@ -6,7 +6,7 @@ of the transaction, so that statistics, state and rows are always of one piece.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kept.ports import Vectors
 from kept.receipts import NewDocument
+from kept.stores.describing import rewrite_chunks, rewrite_document
 from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.postgres.facts import facts_of
 from kept.stores.postgres.portable import Connection
@@ -23,6 +24,7 @@ from kept.stores.sql import every, first, marks, only
 from kept.stores.sums import as_state
 from kept.stores.terms import postings_of
 from kept.stores.writing import (
+    NO_DOCUMENT,
     NUMBER_BITS,
     ORD_BITS,
     Taken,
@@ -30,6 +32,8 @@ from kept.stores.writing import (
     digest,
     filed_of,
     number_of,
+    tags_in,
+    tags_of,
 )
 
 _EPOCH = "(SELECT value::integer FROM kept.meta WHERE key = 'epoch')"
@@ -115,6 +119,30 @@ class PostgresBooks:
         self._set_live(connection, tenant, no, live=True)
         return no
 
+    def describe(
+        self,
+        connection: Connection,
+        tenant: int,
+        document: int,
+        filed: Filed,
+        vectors: Vectors | None,
+    ) -> None:
+        """Give a document the rows *filed*, its text and life as they are."""
+        own = (tenant, document)
+        living = "SELECT live FROM kept.documents WHERE tenant_no = ? AND no = ?"
+        (live,) = only(connection, living, own)
+        deleting = "DELETE FROM kept.{} WHERE tenant_no = ? AND document_no = ?"
+        with connection.raw.pipeline():
+            connection.execute(deleting.format("facts"), own)
+            if vectors is None:
+                _redescribe(connection, tenant, document, filed, live=live)
+                return
+            self._set_live(connection, tenant, document, live=False)
+            connection.execute(deleting.format("chunks"), own)
+            rewrite_document(connection, tenant, document, filed)
+            self._insert_parts(connection, tenant, document, filed, vectors)
+            self._set_live(connection, tenant, document, live=live)
+
     def set_live(
         self, connection: Connection, tenant: int, document: int, *, live: bool
     ) -> None:
@@ -147,10 +175,15 @@ class PostgresBooks:
         )
         _index_terms(connection, tenant, chunks, live=live)
         _count_languages(connection, tenant, Counter(c[3] for c in chunks), sign)
-        _tag(connection, tenant, chunks, live=live)
+        tags = [(chunk[0], name) for chunk in chunks for name in tags_in(chunk[4])]
+        _tag(connection, tenant, tags, live=live)
         length = sum(chunk[2] for chunk in chunks)
         self.sizes[tenant] = _log_change(
-            connection, tenant, document, sign, (len(chunks), length)
+            connection,
+            tenant,
+            sign * digest(connection, document),
+            (sign * len(chunks), sign * length),
+            (document, len(chunks)),
         )
 
     def remove(self, connection: Connection, tenant: int, document: int) -> None:
@@ -199,8 +232,35 @@ class PostgresBooks:
                 for place, vector in enumerate(vectors)
             ],
         )
-        metadata = filed.document[DOCUMENT_COLUMNS.index("metadata")]
-        note_facts(connection, tenant, no, json.loads(metadata))
+        _note_filed(connection, tenant, no, filed)
+
+
+def _redescribe(
+    connection: Connection, tenant: int, document: int, filed: Filed, *, live: bool
+) -> None:
+    """Write what is declared of a document, and in its tenant's state if it lives."""
+    rows = every(
+        connection,
+        "SELECT no, tags FROM kept.chunks WHERE tenant_no = ? AND document_no = ?",
+        (tenant, document),
+    )
+    before = digest(connection, document)
+    rewrite_document(connection, tenant, document, filed)
+    rewrite_chunks(connection, document, filed)
+    _note_filed(connection, tenant, document, filed)
+    if live:
+        tags = [(no, name) for no, written in rows for name in tags_in(written)]
+        _tag(connection, tenant, tags, live=False)
+        _tag(connection, tenant, tags_of(document, filed), live=True)
+        change = digest(connection, document) - before
+        _log_change(connection, tenant, change, (0, 0), (NO_DOCUMENT, 0))
+
+
+def _note_filed(
+    connection: Connection, tenant: int, document: int, filed: Filed
+) -> None:
+    metadata = filed.document[DOCUMENT_COLUMNS.index("metadata")]
+    note_facts(connection, tenant, document, json.loads(metadata))
 
 
 def _places(document: int) -> tuple[int, int]:
@@ -285,41 +345,47 @@ def _count_languages(
     )
 
 
-def _tag(connection: Connection, tenant: int, chunks: list[Any], *, live: bool) -> None:
-    tags = {(tenant, tag, chunk[0]) for chunk in chunks for tag in json.loads(chunk[4])}
+def _tag(
+    connection: Connection,
+    tenant: int,
+    tags: Iterable[tuple[int, str]],
+    *,
+    live: bool,
+) -> None:
     connection.executemany(
         "INSERT INTO kept.chunk_tags (tenant_no, tag, no) VALUES (?, ?, ?)"
         if live
         else "DELETE FROM kept.chunk_tags WHERE tenant_no = ? AND tag = ? AND no = ?",
-        sorted(tags),
+        sorted({(tenant, name, key) for key, name in tags}),
     )
 
 
 def _log_change(
     connection: Connection,
     tenant: int,
-    document: int,
-    sign: int,
+    change: int,
     sizes: tuple[int, int],
+    changed: tuple[int, int],
 ) -> int:
-    """Change the tenant's state by one document; return how many chunks it has.
+    """Change the tenant's state by so much; return how many chunks it has.
 
-    *sizes* are the document's chunks and terms.
+    *sizes* are by how many chunks and terms it changes, *changed* the document and
+    its chunks that the indexes look at again.
     """
     own = (tenant,)
     (state,) = only(
         connection, "SELECT state FROM kept.states WHERE tenant_no = ?", own
     )
-    total = int.from_bytes(state, "big") + sign * digest(connection, document)
+    total = int.from_bytes(state, "big") + change
     (chunks,) = only(
         connection,
         "UPDATE kept.states SET seq = seq + 1, chunks = chunks + ?, terms = terms + ?,"
         " state = ? WHERE tenant_no = ? RETURNING chunks",
-        (sign * sizes[0], sign * sizes[1], as_state(total), tenant),
+        (*sizes, as_state(total), tenant),
     )
     connection.execute(
         "INSERT INTO kept.changes (tenant_no, seq, document_no, chunks)"
         " SELECT tenant_no, seq, ?, ? FROM kept.states WHERE tenant_no = ?",
-        (document, sizes[0], tenant),
+        (*changed, tenant),
     )
     return int(chunks)

@@ -80,11 +80,17 @@ class PostgresReembedding:
                     return [((tenant, no), title, text) for no, title, text in rows]
         return []
 
-    def add(self, names: Sequence[Name], vectors: Vectors) -> None:
-        """Keep new vectors, unless their chunk was deleted meanwhile."""
-        made = zip(names, vectors, strict=True)
-        for tenant, rows in groupby(made, key=lambda row: row[0][0]):
-            self._insert(tenant, [(no, Vector(vector)) for (_, no), vector in rows])
+    def add(self, chunks: Sequence[tuple[Name, str, str]], vectors: Vectors) -> None:
+        """Keep new vectors of chunks that are still as `missing` gave them."""
+        made = zip(chunks, vectors, strict=True)
+        for tenant, rows in groupby(made, key=lambda row: row[0][0][0]):
+            self._insert(
+                tenant,
+                [
+                    (no, title, text, Vector(vector))
+                    for ((_, no), title, text), vector in rows
+                ],
+            )
 
     def swap(self) -> bool:
         """Put the new vectors in place of the old; False if some are missing yet.
@@ -109,15 +115,18 @@ class PostgresReembedding:
             )
             return True
 
-    def _insert(self, tenant: str, rows: Sequence[tuple[int, Vector]]) -> None:
+    def _insert(
+        self, tenant: str, rows: Sequence[tuple[int, str, str, Vector]]
+    ) -> None:
         with self.database.writing(tenant) as connection:
             connection.execute("SELECT 1 FROM states FOR NO KEY UPDATE")
             connection.executemany(
                 "INSERT INTO vectors (tenant_no, epoch, no, live, embedding)"  # noqa: S608 -- quoted
-                f" SELECT c.tenant_no, ?1, c.no, d.live, ?3::{self._vector}.vector"
+                f" SELECT c.tenant_no, ?1, c.no, d.live, ?5::{self._vector}.vector"
                 " FROM chunks c JOIN documents d ON d.no = c.document_no"
-                " WHERE c.no = ?2 ON CONFLICT DO NOTHING",
-                [(self._epoch, no, vector) for no, vector in rows],
+                " WHERE c.no = ?2 AND d.title = ?3 AND c.text = ?4"
+                " ON CONFLICT DO NOTHING",
+                [(self._epoch, *row) for row in rows],
             )
         self._done += len(rows)
 
