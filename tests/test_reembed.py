@@ -140,6 +140,35 @@ def test_what_comes_and_goes_meanwhile_is_caught_up(base: KnowledgeBase) -> None
     assert vectors == 8
 
 
+def test_what_gets_another_title_meanwhile_has_its_vector(base: KnowledgeBase) -> None:
+    """A vector that was made of the words before is not taken for the new ones."""
+    page = "The kettle of the canteen is descaled on Mondays."
+    base.add(page, source_uri="page", title="Kettles")
+    base.add("A second page about something else.")
+
+    @dataclass(frozen=True)
+    class Late(HashEmbedder):
+        """A small embedder beside which a document is described."""
+
+        dimension: int = SMALL.dimension
+
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            """Embed, while somebody corrects a title."""
+            base.add(page, source_uri="page", title="The canteen")
+            return super().embed(texts)
+
+    reembed(base.store.reembedding(SMALL.id, SMALL.dimension), Late(), silent)
+
+    with base.store.database.reading() as connection:
+        [(stored,)] = connection.execute(
+            "SELECT v.data FROM vectors v JOIN chunks c ON c.no = v.no"
+            " WHERE c.text = ?",
+            (page,),
+        ).fetchall()
+    assert stored == SMALL.embed([f"The canteen\n{page}"])[0].tobytes()
+    assert examine(base.store, repair=False) == []
+
+
 def test_unusable_vectors_stop_it_and_change_nothing(base: KnowledgeBase) -> None:
     """The old vectors still serve."""
     filled(base)

@@ -48,12 +48,16 @@ def every_kind() -> list[list[Handed]]:
             Handed(source=Source(uri="x", raw_sha256="x"), read=lambda: unreadable),
             handed("b", PAGE.format(2), **tagged),
             handed("c", "Die Pumpe wird jeden Tag von ihrer Mannschaft geschmiert."),
+            handed("d", PAGE.format(5), **tagged),
+            handed("e", PAGE.format(6), title="Greasing"),
         ],
         [
             handed("b", PAGE.format(3), tags=("halls",)),
             handed("back", PAGE.format(2), **tagged),
             handed("c", "The pump is greased by its own team, and by nobody else."),
             handed("a", PAGE.format(1), tags=("rules",), confidence=1),
+            handed("d", PAGE.format(5), tags=("halls",), confidence=1),
+            handed("e", PAGE.format(6), title="Pumps and their teams"),
         ],
     ]
 
@@ -88,8 +92,9 @@ def test_a_window_is_stored_as_one_by_one(make_base: Make) -> None:
     ]
 
     assert [receipt["status"] for receipt in ours] == [
-        *("created", "reused", "reused", "failed", "created", "created"),
+        *("created", "reused", "reused", "failed", *["created"] * 4),
         *("superseded", "created", "superseded", "unchanged"),
+        *("described", "described"),
     ]
     assert ours == theirs
     assert rows_of(folder_of(together)) == rows_of(folder_of(singly))

@@ -124,6 +124,10 @@ class Intake(Protocol):
         """
         ...
 
+    def owned(self, document_id: str) -> bool:
+        """Tell whether a source stands for a document that is not a copy of it."""
+        ...
+
     def changes(self, new: NewDocument) -> Changes:
         """Return what *new* declares otherwise than the stored text that it is."""
         ...

@@ -118,7 +118,7 @@ class Storing:
         """Reuse a document with the very same text, reviving it if it was retired.
 
         What is declared of it counts if it comes from the document's own source, and
-        not if it is a copy's.
+        not if it is a copy's, unless the copy is all that is left.
         """
         text = item.text
         if not live:
@@ -126,14 +126,12 @@ class Storing:
             receipt = replace(receipt, evidence={"revived": True})
             return self._described(item, self.intake.changes(text.new), receipt)
         known = self.intake.source(text.source.uri)
-        if known and known.document_id == document_id and known.alias_id is None:
-            changes = self.intake.changes(text.new)
-            if changes.names:
-                receipt = created(text.new, text.source, None)
-                receipt = replace(receipt, status="described")
-                return self._described(item, changes, receipt)
-            self.intake.touch(text.source, document_id, None)
-            return unchanged(text.source, document_id, None)
+        if (
+            known is not None
+            and known.document_id == document_id
+            and (known.alias_id is None or not self.intake.owned(document_id))
+        ):
+            return self._own(item)
         match = Match(
             document_id=document_id,
             rule="exact",
@@ -141,6 +139,17 @@ class Storing:
             evidence={"sha256": text.new.sha256},
         )
         return self._reused(text, match, Verdict())
+
+    def _own(self, item: Decided) -> Receipt:
+        """Take what is declared of a document now, if it is anything else."""
+        text = item.text
+        changes = self.intake.changes(text.new)
+        if changes.names:
+            receipt = created(text.new, text.source, None)
+            receipt = replace(receipt, status="described")
+            return self._described(item, changes, receipt)
+        self.intake.touch(text.source, text.new.id, None)
+        return unchanged(text.source, text.new.id, None)
 
     def _described(self, item: Decided, changes: Changes, receipt: Receipt) -> Receipt:
         """Give a stored document what is declared of it now; embed if it must be."""

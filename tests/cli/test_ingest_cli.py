@@ -231,6 +231,25 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
         assert "ITEM=SCORE" in refused.complaint(3)
 
 
+def test_corrected_metadata_is_found_by(docs: Path) -> None:
+    """The same folder with another owner is described anew, and told so."""
+    store = ("--store", docs.parent / "store", *HASH)
+    asked = ("search", "What does the pump TW-C235 cost?", *store, "--json")
+    take_in(docs, "--meta", "owner=A")
+
+    told = kept("ingest", docs, *store, "--meta", "owner=B")
+    again = take_in(docs, "--meta", "owner=B")
+
+    first, *_, summary = told.out.splitlines()
+    assert (first, summary) == (
+        "described  a.md, changed: metadata.owner",
+        "3 described",
+    )
+    assert set(statuses(again).values()) == {"unchanged"}
+    assert kept(*asked, "--where", "owner=B").json["selected"]
+    assert not kept(*asked, "--where", "owner=A").json["selected"]
+
+
 def test_an_end_in_the_middle_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,30 @@ def test_a_file_of_the_same_name_takes_the_place_of_the_earlier(house: House) ->
         assert [r["status"] for r in job["receipts"]] == [status]
 
 
+def test_the_same_file_with_other_fields_is_described(house: House) -> None:
+    """What it is asked for by changes at once, cached answers included."""
+    found = []
+    for owner in ("A", "B"):
+        job = house.ask(
+            "POST",
+            "/v1/documents/files?wait=60",
+            files=[("files", ("pump.txt", b"The pump TW-C235 costs 410 euro."))],
+            data={"fields": json.dumps({"metadata": {"owner": owner}})},
+        ).json()
+        asked = {
+            "question": "What does the pump TW-C235 cost?",
+            "filters": {"metadata": {"owner": "B"}},
+        }
+        found.append(house.ask("POST", "/v1/search", json=asked).json()["selected"])
+
+    [receipt] = job["receipts"]
+    assert receipt["status"] == "described"
+    assert receipt["evidence"] == {"described": ["metadata.owner"]}
+    assert [bool(selected) for selected in found] == [False, True]
+    [line, *_] = house.ask("GET", "/v1/ledger").json()["ledger"]
+    assert (line["status"], line["evidence"]) == ("described", receipt["evidence"])
+
+
 def test_a_url_of_a_host_that_is_not_allowed_fails(house: House) -> None:
     """The receipt says so; nothing is fetched."""
     job = house.ask(

@@ -159,6 +159,18 @@ class Intake:
             return False
         return True
 
+    def owned(self, document_id: str) -> bool:
+        """Tell whether a source stands for a document that is not a copy of it."""
+        with self.database.reading(self.tenant) as connection:
+            tenant = reading.tenant_no(connection, self.tenant)
+            row = first(
+                connection,
+                "SELECT 1 FROM sources s JOIN documents d ON d.no = s.document_no"
+                " WHERE d.tenant_no = ? AND d.id = ? AND s.alias_id IS NULL",
+                (tenant, document_id),
+            )
+        return row is not None
+
     def changes(self, new: NewDocument) -> Changes:
         """Return what *new* declares otherwise than the stored text that it is."""
         with self.database.reading(self.tenant) as connection:

@@ -237,15 +237,19 @@ def test_receipts_are_the_same(pair: Pair) -> None:
     again = drafts()
     again[0] = replace(again[0], text=PAGES[0] + " It is closed on Sundays.")
     again[1] = replace(again[1], text=PAGES[3])
+    again[2] = replace(again[2], title="What it costs", tags=("prices", "new"))
+    again[4] = replace(again[4], metadata={"team": "sales", "open": True})
     again.append(Draft(text=PAGES[6] + "!"))
 
     one, other = pair.take(again)
 
     assert one == other
-    assert {r.status for r in one} >= {"unchanged", "reused"}
-    for question in QUESTIONS:
-        first, second = pair.answers(Request(question=question))
+    assert {r.status for r in one} >= {"unchanged", "reused", "described"}
+    for question, filters in product(QUESTIONS, (Filters(), *FILTERS)):
+        request = Request(question=question, filters=filters)
+        first, second = pair.answers(request)
         assert first == second
+    assert pair.store.examine(repair=False) == []
 
 
 def test_deleting_leaves_no_ghost(pair: Pair) -> None:
