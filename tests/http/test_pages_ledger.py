@@ -29,6 +29,17 @@ def test_the_ledger_tells_rule_and_similarity(house: House) -> None:
     assert f'href="/ledger/aliases/{near["alias_id"]}"' in page
 
 
+def test_the_ledger_names_what_was_declared_otherwise(house: House) -> None:
+    """The same text under another title is described, and may be looked for."""
+    house.add(TEXT, title="Leave", source_uri="one")
+    house.add(TEXT, title="Days off", source_uri="one", metadata={"<b>": 1})
+
+    page = visitor(house).get("/ledger?status=described").text
+
+    assert ">described</span>" in page
+    assert "changed: title, metadata.&lt;b&gt;" in page
+
+
 def test_the_ledger_is_narrowed_by_status(house: House) -> None:
     """Only lines of one kind, or a page that says there are none."""
     house.add(TEXT, title="Leave", source_uri="one")

@@ -204,7 +204,7 @@ def line(receipt: Receipt) -> str:
     if receipt.status in ("created", "superseded"):
         parts.append(counted(receipt.chunks, "chunk"))
     if names := receipt.evidence.get("described"):
-        parts.append(f"changed: {' '.join(names)}")
+        parts.append(f"changed: {', '.join(names)}")
     if receipt.chars_left_out:
         parts.append(f"{receipt.chars_left_out} characters left out by the cap")
     misses = receipt.evidence.get("near_misses", ())
