@@ -159,6 +159,7 @@ class Intake:
             return False
         return True
 
+    @repeatable
     def owned(self, document_id: str) -> bool:
         """Tell whether a source stands for a document that is not a copy of it."""
         with self.database.reading(self.tenant) as connection:
@@ -171,6 +172,7 @@ class Intake:
             )
         return row is not None
 
+    @repeatable
     def changes(self, new: NewDocument) -> Changes:
         """Return what *new* declares otherwise than the stored text that it is."""
         with self.database.reading(self.tenant) as connection:
