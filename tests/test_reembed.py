@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -140,31 +140,40 @@ def test_what_comes_and_goes_meanwhile_is_caught_up(base: KnowledgeBase) -> None
     assert vectors == 8
 
 
-def test_what_gets_another_title_meanwhile_has_its_vector(base: KnowledgeBase) -> None:
+@dataclass(frozen=True)
+class DisturbedEmbedder(HashEmbedder):
+    """A small embedder beside which something else happens."""
+
+    dimension: int = SMALL.dimension
+    beside: Callable[[], object] = field(default=list)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed, while it happens."""
+        self.beside()
+        return super().embed(texts)
+
+
+@pytest.mark.parametrize("when", ["before its vector is kept", "afterwards"])
+def test_what_gets_another_title_meanwhile_has_its_vector(
+    base: KnowledgeBase, when: str
+) -> None:
     """A vector that was made of the words before is not taken for the new ones."""
     page = "The kettle of the canteen is descaled on Mondays."
     base.add(page, source_uri="page", title="Kettles")
-    base.add("A second page about something else.")
 
-    @dataclass(frozen=True)
-    class Late(HashEmbedder):
-        """A small embedder beside which a document is described."""
+    def retitle(*_: object) -> None:
+        base.add(page, source_uri="page", title="The canteen")
 
-        dimension: int = SMALL.dimension
+    def tell(done: int, total: int) -> None:
+        if done and when == "afterwards":
+            retitle()
 
-        def embed(self, texts: Sequence[str]) -> Vectors:
-            """Embed, while somebody corrects a title."""
-            base.add(page, source_uri="page", title="The canteen")
-            return super().embed(texts)
-
-    reembed(base.store.reembedding(SMALL.id, SMALL.dimension), Late(), silent)
+    beside = list if when == "afterwards" else retitle
+    work = base.store.reembedding(SMALL.id, SMALL.dimension)
+    reembed(work, DisturbedEmbedder(beside=beside), tell)
 
     with base.store.database.reading() as connection:
-        [(stored,)] = connection.execute(
-            "SELECT v.data FROM vectors v JOIN chunks c ON c.no = v.no"
-            " WHERE c.text = ?",
-            (page,),
-        ).fetchall()
+        [(stored,)] = connection.execute("SELECT data FROM vectors").fetchall()
     assert stored == SMALL.embed([f"The canteen\n{page}"])[0].tobytes()
     assert examine(base.store, repair=False) == []
 
