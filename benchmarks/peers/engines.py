@@ -179,7 +179,8 @@ def kept(given: Given, k: int, folder: Path) -> Search:
 
     seconds = filled(given, folder)
     search = reopened_kept(given, k, folder)
-    TOOK[KEPT] = seconds
+    if seconds is not None:
+        TOOK[KEPT] = seconds
     return search
 
 
