@@ -185,6 +185,7 @@ def test_the_second_look_is_timed_beside_the_record(
     facts: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The facts say that it ran and who, the timings how long it took."""
+    monkeypatch.setenv("KEPT_FUSION", "weighted")
     monkeypatch.setenv("KEPT_RERANK_FROM", "0.0")
     monkeypatch.setenv("KEPT_RERANK_BELOW", "1.0")
 
@@ -200,6 +201,7 @@ def test_a_second_look_that_was_not_taken_has_no_time(
     facts: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Out of the band, the facts say why it did not run."""
+    monkeypatch.setenv("KEPT_FUSION", "weighted")
     monkeypatch.setenv("KEPT_RERANK_FROM", "0.0")
     monkeypatch.setenv("KEPT_RERANK_BELOW", "0.0")
 

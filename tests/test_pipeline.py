@@ -34,6 +34,7 @@ from kept.stages import (
     DocumentLimit,
     ExcerptCap,
     Fuse,
+    FuseAbsolute,
     LabelRequired,
     MaxDistance,
     MaximalMarginalRelevance,
@@ -307,19 +308,38 @@ def test_a_larger_k_only_adds(
 
 
 @holds
-@given(a_pool(), st.sampled_from(sorted(PRESETS)), places)
+@given(a_pool(), st.sampled_from(sorted(PRESETS)), places, st.booleans())
 def test_a_larger_k_only_adds_in_every_preset(
-    pool: list[Candidate], name: str, k: int
+    pool: list[Candidate],
+    name: str,
+    k: int,
+    known: bool,  # noqa: FBT001 -- drawn
 ) -> None:
     """The promise holds for the chains that ship."""
     preset = PRESETS[name]
     configured = preset.configure()
+    parts = Parts(NEAR, known_cosines=known)
     few, more = (
-        preset.plan(configured, Parts(NEAR), k=places).pipeline(QUERY, pool)
+        preset.plan(configured, parts, k=places).pipeline(QUERY, pool)
         for places in (k, k + 1)
     )
 
     assert names(few.candidates) <= names(more.candidates)
+
+
+@holds
+@given(a_pool(), st.sets(st.integers(0, 13)))
+def test_an_absolute_order_is_the_same_whoever_else_is_there(
+    pool: list[Candidate], gone: set[int]
+) -> None:
+    """Some of a pool have the order, and the scores, that they have in all of it."""
+    some = [c for place, c in enumerate(pool) if place not in gone]
+    fused = Pipeline.of(FuseAbsolute())
+
+    among_all = fused(QUERY, pool).candidates
+    by_themselves = fused(QUERY, some[::-1]).candidates
+
+    assert by_themselves == tuple(c for c in among_all if c.id in names(some))
 
 
 @holds
@@ -414,7 +434,7 @@ rows = "\\n".join(
     for n in range(40)
 )
 for preset in PRESETS.values():
-    plan = preset.plan(preset.configure(), Parts(0.2), pins=True)
+    plan = preset.plan(preset.configure(), Parts(0.2, known_cosines=True), pins=True)
     query = Query(text="q", item="Sleep", pinned=frozenset({"c1", "c2", "zz"}))
     print(json.dumps(record_json(plan.pipeline(query, candidates(rows)))))
 """

@@ -48,11 +48,15 @@ def recalled(pool: tuple[Candidate, ...]) -> Pool:
     return Pool.on(Roll(pool, np.array([c.score for c in pool]), columns, [None] * 40))
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
 @pytest.mark.parametrize("name", sorted(PRESETS))
-def test_columns_and_candidates_give_the_same_selection(name: str) -> None:
+def test_columns_and_candidates_give_the_same_selection(
+    name: str,
+    known: bool,  # noqa: FBT001 -- from a table
+) -> None:
     """Whether a stage weighs a pool or is called with candidates cannot be told."""
     preset = PRESETS[name]
-    parts = Parts(0.2, reranker=RelevanceReranker())
+    parts = Parts(0.2, reranker=RelevanceReranker(), known_cosines=known)
     chain = preset.plan(preset.configure(), parts).pipeline
     plain = Pipeline(tuple(Plainly(stage) for stage in chain.stages))
 
@@ -68,7 +72,7 @@ def test_columns_and_candidates_give_the_same_selection(name: str) -> None:
 def test_what_a_shelf_recalls_is_chosen_from_like_any_candidates(name: str) -> None:
     """Columns that were handed over are as good as columns that were read."""
     preset = PRESETS[name]
-    chain = preset.plan(preset.configure(), Parts(0.2)).pipeline
+    chain = preset.plan(preset.configure(), Parts(0.2, known_cosines=True)).pipeline
 
     assert chain(QUERY, recalled(ROWS)) == chain(QUERY, ROWS)
 

@@ -312,7 +312,7 @@ def test_the_digest_sees_every_decision(keeping: KnowledgeBase) -> None:
 
     assert digest(found) == digest(keeping.search(QUESTION))
     assert digest(found) != digest(replace(found, selection=shorter))
-    assert first.stage == "fuse"
+    assert first.stage == "fuse_absolute"
 
 
 def test_the_code_has_a_name() -> None:

@@ -26,10 +26,11 @@ PEERS = ("langchain", "llamaindex", "haystack")
 def ours_on(collection: Collection, corpus: Corpus) -> dict[str, EvaluationRun]:
     """Run Kept's plain order, and each of its legs alone."""
     asked = asking(corpus, "default")
+    by_leg = asking(corpus, "default", {"fusion": "weighted"})
     recalls = {q.text: asked.recall(q.text) for q in collection.questions}
 
     def of_leg(leg: str) -> Callable[[str], Ranked]:
-        return lambda text: asked.plain(_only(recalls[text], leg))
+        return lambda text: by_leg.plain(_only(recalls[text], leg))
 
     searches = {
         "Kept, default": lambda text: asked.plain(recalls[text]),

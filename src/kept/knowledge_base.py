@@ -9,7 +9,7 @@ from typing import Any
 
 from kept.answer import Answerer
 from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
-from kept.calibration import Calibration, calibration_of
+from kept.calibration import Calibration, calibration_of, known_cosines
 from kept.candidates import Passage
 from kept.closing import Closing
 from kept.filters import Filters
@@ -275,6 +275,7 @@ class KnowledgeBase(Closing):
             near_match_distance=self.embedder.near_match_distance,
             judge=self.models.judge(),
             reranker=self.models.reranker(),
+            known_cosines=known_cosines(self.embedder.id),
         )
 
     def _parts_of(self, configured: Configured) -> Parts:

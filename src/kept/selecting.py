@@ -21,7 +21,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from kept.calibration import calibration_of
+from kept.calibration import calibration_of, known_cosines
 from kept.candidates import (
     GIVEN_COSINES,
     Given,
@@ -176,12 +176,10 @@ class Selecting(Closing):
         embedder_id = GIVEN_COSINES if embedder is None else embedder.id
         path = self.settings.calibration if embedder is not None else None
         calibration = calibration_of(embedder_id, Path(path) if path else None)
-        near = GIVEN_NEAR_MATCH if embedder is None else embedder.near_match_distance
+        parts = self._parts(request, embedder)
+        configured = self._configured(request)
         plan = plan_for(
-            self._configured(request).plan(
-                self._parts(request, near), k=request.k, pins=bool(request.pinned)
-            ),
-            given,
+            configured.plan(parts, k=request.k, pins=bool(request.pinned)), given
         )
         configuration = fingerprint_of(plan, embedder_id, calibration.id)
         return Selector(embedder, calibration, plan, configuration)
@@ -196,12 +194,14 @@ class Selecting(Closing):
         chosen = preset(self.settings.preset)
         return Configured(chosen, chosen.configure())
 
-    def _parts(self, request: Request, near_match_distance: float) -> Parts:
+    def _parts(self, request: Request, embedder: Embedder | None) -> Parts:
         settings = self._configured(request).settings
+        near = GIVEN_NEAR_MATCH if embedder is None else embedder.near_match_distance
         return Parts(
-            near_match_distance=near_match_distance,
+            near_match_distance=near,
             judge=self._models.judge(getattr(settings, "validation_model", "")),
             reranker=self._models.reranker(),
+            known_cosines=embedder is not None and known_cosines(embedder.id),
         )
 
     def _weights(self, request: Request) -> tuple[str, QueryTerms] | None:

@@ -133,7 +133,8 @@ class Settings(PresetSettings):
     reranker: Literal["none", "relevance", "endpoint", "llm"] = Field(
         default="relevance",
         description="Who takes a second look at a borderline shortlist: nobody, "
-        "calibrated relevance, a /v1/rerank service, or a language model",
+        "calibrated relevance (where the order is not absolute already), a "
+        "/v1/rerank service, or a language model",
     )
     reranker_url: str | None = Field(
         default=None,

@@ -140,7 +140,7 @@ def test_traces_hold_the_whole_record(
     assert first.trace_before is not None
     record = json.loads(Path(first.trace_before.removeprefix("file://")).read_text())
     assert record["query"] == first.question
-    assert record["record"]["stages"][0]["stage"] == "fuse"
+    assert record["record"]["stages"][0]["stage"] == "fuse_absolute"
 
 
 def test_questions_of_another_set_are_unanswerable(

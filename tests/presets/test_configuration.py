@@ -29,7 +29,12 @@ SHARE = "a number from 0 to 1"
         ("default", "relevance_floor", float("nan"), SHARE),
         ("default", "max_chars", -5, "a whole number of at least 1 or none"),
         ("default", "near_match_distance", 3, "a number from 0 to 2 or none"),
-        ("default", "fusion", "best", "one of: weighted, reciprocal_rank"),
+        (
+            "default",
+            "fusion",
+            "best",
+            "one of: absolute, weighted, reciprocal_rank or none",
+        ),
         ("default", "gate_enable", "perhaps", "true or false"),
         ("default", "on_violation", "ignore", "one of: raise, log"),
         ("few_shot", "min_reference_similarity", 2, SHARE),

@@ -117,7 +117,9 @@ def test_settings_are_shown_with_where_they_come_from(
     assert (rows["top_k"].value, rows["top_k"].origin) == (2, "tenant")
     assert (rows["depth"].value, rows["depth"].origin) == (70, "environment")
     assert rows["fusion"].origin == "default"
-    assert rows["fusion"].accepts == "one of: weighted, reciprocal_rank"
+    assert rows["fusion"].accepts == (
+        "one of: absolute, weighted, reciprocal_rank or none"
+    )
 
 
 def test_secrets_are_not_shown() -> None:

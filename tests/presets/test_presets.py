@@ -1,12 +1,14 @@
 """Presets: flags → pipeline, by ==."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from kept.decisions import Selection
 from kept.errors import SettingsError
-from kept.model import Query
+from kept.model import Candidate, Query
 from kept.pipeline import Pipeline
 from kept.presets import PRESETS, Badge, GateRules, Parts, Plan, preset
 from kept.presets.plan import Configured
@@ -23,6 +25,7 @@ from kept.stages import (
     DocumentLimit,
     ExcerptCap,
     Fuse,
+    FuseAbsolute,
     LabelRequired,
     MaximalMarginalRelevance,
     MinSimilarity,
@@ -79,6 +82,16 @@ PARTS = Parts(near_match_distance=0.12)
 ALL_PARTS = Parts(near_match_distance=0.12, judge=JUDGE, reranker=RelevanceReranker())
 
 
+class LastFirst:
+    """A reranker with an opinion of its own."""
+
+    id = "last-first"
+
+    def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
+        """Return higher scores for later candidates."""
+        return [float(place) for place, _ in enumerate(candidates)]
+
+
 def plan(name: str, parts: Parts = PARTS, **overrides: object) -> Plan:
     """Return the plan of a preset with *overrides*."""
     return preset(name).plan(preset(name).configure(overrides), parts)
@@ -92,7 +105,7 @@ def test_default_guards_on_the_absolute_channel() -> None:
         ProtectKeywordHit(0.5, "bm25_share"),
         Answerable(0.05),
         RelevanceFloor(0.005),
-        RelevanceShare(0.05),
+        RelevanceShare(0.0175),
         DenseFloor(0.15, 0.6, "cosine", "coverage"),
         Diversity(2, 0.15),
         DocumentLimit(4),
@@ -119,7 +132,7 @@ def test_default_with_everything_on() -> None:
         ProtectKeywordHit(0.5, "bm25_share"),
         Answerable(0.4),
         RelevanceFloor(0.005),
-        RelevanceShare(0.05),
+        RelevanceShare(0.0175),
         DenseFloor(0.15, 0.6, "cosine", "coverage"),
         OpportunisticRerank(RelevanceReranker(), 0.03, 0.30, 20, "relevance"),
         DocumentLimit(4),
@@ -135,6 +148,41 @@ def test_default_without_guardrails_is_plain_hybrid_search() -> None:
 
     assert off.pipeline == Pipeline.of(Fuse(0.5, 0.5), TopK(8))
     assert off.gate is None
+
+
+@pytest.mark.parametrize(
+    ("known", "chosen", "stage"),
+    [
+        (True, None, FuseAbsolute(0.5, 0.5)),
+        (False, None, Fuse(0.5, 0.5)),
+        (False, "absolute", FuseAbsolute(0.5, 0.5)),
+        (True, "weighted", Fuse(0.5, 0.5)),
+        (True, "reciprocal_rank", ReciprocalRankFusion()),
+    ],
+)
+def test_default_orders_by_absolute_signals_where_cosines_are_known(
+    known: bool,  # noqa: FBT001 -- a row of the table
+    chosen: str | None,
+    stage: object,
+) -> None:
+    """What a cosine means differs from model to model; a choice of one's own wins."""
+    parts = Parts(near_match_distance=0.12, known_cosines=known)
+
+    assert plan("default", parts, fusion=chosen).pipeline.stages[0] == stage
+
+
+def test_relevance_takes_no_second_look_at_an_absolute_order() -> None:
+    """It rests on the same signals; a reranker that reads the text still looks."""
+    known = replace(ALL_PARTS, known_cosines=True)
+    reading = replace(known, reranker=LastFirst())
+
+    def looks(parts: Parts, fusion: str | None = None) -> bool:
+        stages = plan("default", parts, fusion=fusion).pipeline.stages
+        return any(isinstance(stage, OpportunisticRerank) for stage in stages)
+
+    assert not looks(known)
+    assert looks(known, "weighted")
+    assert looks(reading)
 
 
 def test_default_can_leave_single_guards_out() -> None:

@@ -99,7 +99,10 @@ def test_the_master_switch_holds_for_the_default_preset_too(
 
     shown = found_json(base.search("who won the world cup in Brazil"))
 
-    assert [stage["stage"] for stage in shown["record"]["stages"]] == ["fuse", "top_k"]
+    assert [stage["stage"] for stage in shown["record"]["stages"]] == [
+        "fuse_absolute",
+        "top_k",
+    ]
     assert shown["selected"]
 
 

@@ -1,13 +1,63 @@
-"""Fusion: the relative channel."""
+"""Fusion: one order from two legs."""
 
 import pytest
 
 from kept.errors import MissingSignalError, SettingsError
 from kept.model import Query
-from kept.stages import Fuse, ReciprocalRankFusion
+from kept.pipeline import ranked
+from kept.stages import Fuse, FuseAbsolute, ReciprocalRankFusion
 from kept.testing import candidates
 
 QUERY = Query(text="q")
+
+
+def test_absolute_signals_are_added_by_weight() -> None:
+    """Words count half by coverage and half by their share of the best BM25."""
+    pool = candidates("""
+        a 0.9
+        b 0.5 coverage=1 bm25_share=0.6
+        c 0.1 in_dense=0 coverage=0.5 bm25_share=0.25
+    """)
+
+    outcome = FuseAbsolute(0.75, 0.25)(QUERY, pool)
+
+    assert {
+        c.id: (c.signal("dense_norm"), c.signal("keyword_norm"), c.score)
+        for c in outcome.kept
+    } == {
+        "a": (0.9, 0.0, 0.675),
+        "b": (0.5, 0.8, 0.575),
+        "c": (0.1, 0.375, 0.16875),
+    }
+    assert outcome.kept[0].signal("fused") == 0.675
+
+
+def test_the_only_hits_for_a_word_come_before_those_without_it() -> None:
+    """The weakest of few keyword hits is no worse for being the weakest."""
+    pool = candidates("""
+        strong 0.3 bm25=6 coverage=1 bm25_share=0.8
+        weak 0.3 bm25=5 coverage=1 bm25_share=0.7
+        near 0.5
+        far 0.1
+    """)
+
+    absolute = FuseAbsolute(0.5, 0.5)(QUERY, pool).kept
+    relative = Fuse(0.5, 0.5)(QUERY, pool).kept
+
+    assert [c.id for c in ranked(absolute)] == ["strong", "weak", "near", "far"]
+    assert [c.id for c in ranked(relative)] == ["strong", "near", "weak", "far"]
+
+
+def test_a_later_wave_follows_an_absolute_order() -> None:
+    """Who was recalled later comes later, however strong."""
+    pool = candidates("""
+        first -1 wave=0
+        second 1 wave=1 coverage=1 bm25_share=1
+    """)
+
+    outcome = FuseAbsolute()(QUERY, pool)
+
+    assert [c.id for c in ranked(outcome.kept)] == ["first", "second"]
 
 
 def test_each_leg_is_scaled_over_its_own_candidates() -> None:
@@ -51,6 +101,7 @@ def test_fused_is_a_signal_and_the_score() -> None:
 def test_an_empty_pool_fuses_to_nothing() -> None:
     """No candidates, no scale, no error."""
     assert Fuse()(QUERY, ()).kept == ()
+    assert FuseAbsolute()(QUERY, ()).kept == ()
     assert ReciprocalRankFusion()(QUERY, ()).kept == ()
 
 
@@ -68,8 +119,10 @@ def test_reciprocal_ranks_add_up_over_the_legs() -> None:
     assert outcome.kept[2].signal("keyword_rank") == 0.0
 
 
-@pytest.mark.parametrize("stage", [Fuse(), ReciprocalRankFusion()])
-def test_fusing_twice_is_refused(stage: Fuse | ReciprocalRankFusion) -> None:
+@pytest.mark.parametrize("stage", [Fuse(), FuseAbsolute(), ReciprocalRankFusion()])
+def test_fusing_twice_is_refused(
+    stage: Fuse | FuseAbsolute | ReciprocalRankFusion,
+) -> None:
     """Signals are set once."""
     fused = stage(QUERY, candidates("a 0.9")).kept
 
@@ -86,15 +139,18 @@ def test_a_candidate_without_its_legs_is_an_error() -> None:
 
     with pytest.raises(MissingSignalError, match="in_dense"):
         Fuse()(QUERY, (bare,))
+    with pytest.raises(MissingSignalError, match="cosine"):
+        FuseAbsolute()(QUERY, (bare,))
 
 
+@pytest.mark.parametrize("stage", [Fuse, FuseAbsolute])
 @pytest.mark.parametrize(
     ("dense", "keyword", "message"),
     [(1.1, 0.5, "dense is 1.1"), (0.5, -1, "keyword is -1"), (0, 0, "both 0")],
 )
 def test_impossible_weights_are_refused(
-    dense: float, keyword: float, message: str
+    stage: type[Fuse | FuseAbsolute], dense: float, keyword: float, message: str
 ) -> None:
     """Weights are from 0 to 1, and one of them is more than 0."""
     with pytest.raises(SettingsError, match=message):
-        Fuse(dense, keyword)
+        stage(dense, keyword)

@@ -66,7 +66,7 @@ def test_a_search_is_a_trace_with_every_stage_in_order(
     assert search.openinference == kinds["kept.recall"] == "RETRIEVER"
     assert kinds["kept.gate"] == kinds["kept.stage.top_k"] == "GUARDRAIL"
     assert kinds["kept.embed"] == "EMBEDDING"
-    assert kinds["kept.stage.fuse"] == "RERANKER"
+    assert kinds["kept.stage.fuse_absolute"] == "RERANKER"
     assert all(search.start <= child.start <= child.end for child in children)
     assert all(child.end <= search.end + 5_000_000 for child in children)
     assert {child.trace for child in children} == {search.trace}

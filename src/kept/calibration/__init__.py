@@ -7,7 +7,7 @@ one's own is in ``refit`` and ``judgements``.
 """
 
 from kept.calibration.curves import Curve
-from kept.calibration.files import calibration_of, load, save, shipped
+from kept.calibration.files import calibration_of, known_cosines, load, save, shipped
 from kept.calibration.floors import Floor, choose_floor
 from kept.calibration.model import Calibration
 
@@ -17,6 +17,7 @@ __all__ = [
     "Floor",
     "calibration_of",
     "choose_floor",
+    "known_cosines",
     "load",
     "save",
     "shipped",

@@ -26,6 +26,11 @@ def shipped(embedder_id: str) -> Calibration:
     return next(calibration for calibration in known if calibration.suits(embedder_id))
 
 
+def known_cosines(embedder_id: str) -> bool:
+    """Tell whether Kept has measured what a cosine of this embedder means."""
+    return shipped(embedder_id).embedder != ANY_EMBEDDER
+
+
 def load(path: Path, embedder_id: str) -> Calibration:
     """Return the calibration in a file, fitted for the embedder of this id."""
     try:

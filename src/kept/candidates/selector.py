@@ -21,6 +21,7 @@ from kept.stages import (
     Composite,
     DropRepeats,
     Fuse,
+    FuseAbsolute,
     OpportunisticRerank,
     OrderAsGiven,
     ReciprocalRankFusion,
@@ -28,7 +29,7 @@ from kept.stages import (
 from kept.text.tokens import count_tokens
 
 GIVEN_COSINES = "given"
-_ORDERING = (Fuse, ReciprocalRankFusion, Composite)
+_ORDERING = (Fuse, FuseAbsolute, ReciprocalRankFusion, Composite)
 
 
 def plan_for(plan: Plan, given: Given) -> Plan:

@@ -19,10 +19,10 @@ from kept.pool import Pool
 from kept.presets import Plan, preset
 from kept.retrieve import Request, selected
 from kept.signals import chance_of_one
-from kept.stages import Composite, Fuse, ReciprocalRankFusion
+from kept.stages import Composite, Fuse, FuseAbsolute, ReciprocalRankFusion
 
 DEPTH = 100
-ORDERING = (Fuse, ReciprocalRankFusion, Composite)
+ORDERING = (Fuse, FuseAbsolute, ReciprocalRankFusion, Composite)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,14 @@ from kept.stages import (
     Diversity,
     DocumentLimit,
     Fuse,
+    FuseAbsolute,
     MaximalMarginalRelevance,
     OpportunisticRerank,
     ProtectKeywordHit,
     ProtectNearMatches,
     ReciprocalRankFusion,
     RelevanceFloor,
+    RelevanceReranker,
     RelevanceShare,
     TopK,
 )
@@ -45,8 +47,11 @@ class DefaultSettings(PresetSettings):
     depth: int = Field(
         default=50, ge=1, le=10_000, description="How many each leg of recall brings"
     )
-    fusion: Literal["weighted", "reciprocal_rank"] = Field(
-        default="weighted", description="How the two legs become one order"
+    fusion: Literal["absolute", "weighted", "reciprocal_rank"] | None = Field(
+        default=None,
+        description="How the two legs become one order: by absolute signals, by "
+        "signals scaled over each leg, or by ranks (none: absolute where the "
+        "embedder's cosines have been measured, else weighted)",
     )
     dense_weight: float = Field(
         default=0.5, ge=0.0, le=1.0, description="Weight of the dense leg in the order"
@@ -75,7 +80,7 @@ class DefaultSettings(PresetSettings):
         description="Cite nothing below this calibrated relevance",
     )
     relevance_share: float | None = Field(
-        default=0.05,
+        default=0.0175,
         ge=0.0,
         le=1.0,
         description="Cite nothing with less than this share of the best passage's "
@@ -164,11 +169,11 @@ class DefaultSettings(PresetSettings):
 
 
 def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
-    """Guard on the absolute channel, order on the relative one."""
+    """Guard on relevance, order on the fused score."""
     return Plan(
         pipeline=guarded(settings, parts, k)
         if settings.guardrails_enable
-        else Pipeline.of(fusion(settings), TopK(k)),
+        else Pipeline.of(fusion(settings, parts), TopK(k)),
         k=k,
         depth=settings.depth,
         gate=GateRules(settings.min_content_words, ask_knowledge_base=True)
@@ -186,7 +191,7 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
     max_chars = settings.max_chars
     mmr = settings.diversity == "mmr"
     return Pipeline.of(
-        fusion(settings),
+        fusion(settings, parts),
         ProtectNearMatches(
             parts.near_match_distance if near is None else near, borne_out=True
         ),
@@ -210,16 +215,30 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
     )
 
 
-def fusion(settings: DefaultSettings) -> Fuse | ReciprocalRankFusion:
+def fusion(
+    settings: DefaultSettings, parts: Parts
+) -> FuseAbsolute | Fuse | ReciprocalRankFusion:
     """Return the stage that puts both legs in one order."""
-    if settings.fusion == "reciprocal_rank":
-        return ReciprocalRankFusion()
-    return Fuse(settings.dense_weight, settings.keyword_weight)
+    weights = settings.dense_weight, settings.keyword_weight
+    match settings.fusion or ("absolute" if parts.known_cosines else "weighted"):
+        case "absolute":
+            return FuseAbsolute(*weights)
+        case "weighted":
+            return Fuse(*weights)
+        case _:
+            return ReciprocalRankFusion()
 
 
 def rerank(settings: DefaultSettings, parts: Parts) -> OpportunisticRerank | None:
-    """Return the second look, if there is somebody to take it."""
+    """Return the second look, if there is somebody to take it.
+
+    Relevance rests on the signals that the absolute order is made of: it has
+    nothing to add to that.
+    """
     if parts.reranker is None:
+        return None
+    told_already = isinstance(fusion(settings, parts), FuseAbsolute)
+    if told_already and parts.reranker.id == RelevanceReranker().id:
         return None
     return OpportunisticRerank(
         parts.reranker,

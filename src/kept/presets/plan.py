@@ -20,12 +20,14 @@ MAX_K = 1000
 class Parts:
     """What a preset may need from outside.
 
-    *near_match_distance* is the embedder's own.
+    *near_match_distance* is the embedder's own. With *known_cosines*, what a
+    cosine of the embedder means has been measured.
     """
 
     near_match_distance: float
     judge: Judge | None = None
     reranker: Reranker | None = None
+    known_cosines: bool = False
 
     def demand_judge(self, variable: str) -> Judge:
         """Return the judge that *variable* asks for, or refuse to start."""

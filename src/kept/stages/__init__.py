@@ -8,7 +8,7 @@ from kept.stages.assist import SmallDense, SparseRecall
 from kept.stages.budget import CharBudget, ReservedTokenBudget, TokenBudget
 from kept.stages.composite import Composite, SoftScoreLimit
 from kept.stages.diversity import Diversity, DocumentLimit, MaximalMarginalRelevance
-from kept.stages.fusion import Fuse, ReciprocalRankFusion
+from kept.stages.fusion import Fuse, FuseAbsolute, ReciprocalRankFusion
 from kept.stages.given import DropRepeats, OrderAsGiven
 from kept.stages.judge import AcceptedCap, AskJudge
 from kept.stages.limit import ExcerptCap, OnePerDocument, PerIntentCap, TopK
@@ -41,6 +41,7 @@ __all__ = [
     "DropRepeats",
     "ExcerptCap",
     "Fuse",
+    "FuseAbsolute",
     "LabelRequired",
     "MaxDistance",
     "MaximalMarginalRelevance",
@@ -82,6 +83,7 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
             DropRepeats,
             ExcerptCap,
             Fuse,
+            FuseAbsolute,
             LabelRequired,
             MaxDistance,
             MaximalMarginalRelevance,

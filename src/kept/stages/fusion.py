@@ -1,7 +1,6 @@
 """Fusion: one order from two legs.
 
-What fusion computes is relative to the pool and decides order only; floors
-belong on the absolute signals.
+What fusion computes decides order only; floors belong on relevance.
 """
 
 from dataclasses import dataclass
@@ -20,6 +19,44 @@ PLACES = 9
 
 
 @dataclass(frozen=True)
+class FuseAbsolute:
+    """Score by a weighted sum of cosine and words, each on its own absolute scale.
+
+    The words count half by the share of the question that they cover and half by
+    BM25 as a share of the most that the question could reach. Whoever the other
+    candidates are, and whichever leg brought one, its score is the same; only a
+    later wave of recall follows the one before it.
+
+    The scale of the cosine is the embedder's: for one whose cosines all lie close
+    together, the words would decide alone.
+    """
+
+    name: ClassVar[str] = "fuse_absolute"
+    orders_anew: ClassVar[bool] = True
+
+    dense: float = 0.5
+    keyword: float = 0.5
+
+    def __post_init__(self) -> None:
+        demand_weights(self.name, self.dense, self.keyword)
+
+    __call__ = by_columns
+
+    def weigh(self, query: Query, pool: Pool) -> Weighed:
+        """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
+        demand_new(self.name, pool, "fused")
+        dense = column(pool, "cosine")
+        words = 0.5 * (column(pool, "coverage") + column(pool, "bm25_share"))
+        fused = self.dense * dense + self.keyword * words
+        if pool.holds("wave"):
+            fused -= WAVE_STEP * column(pool, "wave")
+        fused = fused.round(PLACES)
+        keyword = words.round(PLACES)
+        signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
+        return Weighed(pool.measured(**signals).scored(fused))
+
+
+@dataclass(frozen=True)
 class Fuse:
     """Score by a weighted sum of both legs, each scaled over its own candidates.
 
@@ -35,11 +72,7 @@ class Fuse:
     keyword: float = 0.35
 
     def __post_init__(self) -> None:
-        demand(self.name, "dense", self.dense, 0.0, 1.0)
-        demand(self.name, "keyword", self.keyword, 0.0, 1.0)
-        if self.dense + self.keyword <= 0.0:
-            msg = f"{self.name}: dense and keyword are both 0; give one leg a weight"
-            raise SettingsError(msg)
+        demand_weights(self.name, self.dense, self.keyword)
 
     __call__ = by_columns
 
@@ -59,6 +92,15 @@ class Fuse:
         fused = (weighed - below).round(PLACES)
         signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
         return Weighed(pool.measured(**signals).scored(fused), facts=peaks)
+
+
+def demand_weights(stage: str, dense: float, keyword: float) -> None:
+    """Raise unless both weights are from 0 to 1, and one of them is more than 0."""
+    demand(stage, "dense", dense, 0.0, 1.0)
+    demand(stage, "keyword", keyword, 0.0, 1.0)
+    if dense + keyword <= 0.0:
+        msg = f"{stage}: dense and keyword are both 0; give one leg a weight"
+        raise SettingsError(msg)
 
 
 def both_scaled(pool: Pool) -> tuple[Floats, Floats, dict[str, Scalar]]:

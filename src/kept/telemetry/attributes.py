@@ -44,6 +44,7 @@ RERANKERS = frozenset(
     {
         "composite",
         "fuse",
+        "fuse_absolute",
         "maximal_marginal_relevance",
         "opportunistic_rerank",
         "order_as_given",

@@ -25,8 +25,8 @@ SIGNALS: Mapping[str, str] = {
     "in_dense": "1 if the search by meaning brought it.",
     "in_keyword": "1 if the search by words brought it.",
     "wave": "Which deeper search brought it, 0 being the first (order only).",
-    "dense_norm": "Cosine, from the worst to the best of this search (order only).",
-    "keyword_norm": "Keyword strength, from worst to best of this search (order only).",
+    "dense_norm": "Cosine, on the scale that is fused (order only).",
+    "keyword_norm": "Keyword strength, on the scale that is fused (order only).",
     "fused": "Both legs joined, for the order only.",
 }
 
