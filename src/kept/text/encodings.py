@@ -1,13 +1,17 @@
 """Encodings: bytes to text, without mojibake in silence."""
 
 import codecs
+import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import BinaryIO
 
 from kept.errors import UnreadableSourceError
 from kept.text.languages import LANGUAGES, likely_languages, stop_words
+from kept.text.streams import as_text, opening_of
 
 SAMPLE_BYTES = 200_000
 
@@ -79,6 +83,18 @@ _MOSTLY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
+class _Given:
+    """Bytes to read: how they begin, how many there are, and how to decode them all.
+
+    What *decoded* returns may be the beginning of the text only.
+    """
+
+    head: bytes
+    size: int
+    decoded: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Guess:
     """One way to read the bytes, and what speaks for it."""
 
@@ -100,14 +116,33 @@ def decode(
     *encoding* is the caller's word and final; *declared* comes with the bytes and
     may be wrong. Line ends become newlines.
     """
-    if encoding:
-        text, name = _as_stated(data, encoding, source), encoding
-    else:
-        text, name = _detected(data, declared, source)
-    if _controlled(text):
-        raise _binary(source)
+    given = _Given(data, len(data), data.decode)
+    text, name = _settled(given, declared, encoding, source)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return text, name
+
+
+def encoding_of(file: BinaryIO, *, source: str, encoding: str | None = None) -> str:
+    """Return the encoding that `decode` would read all of *file* in.
+
+    The file is gone through to its end, a block at a time.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    decoded = partial(opening_of, file, chars=SAMPLE_BYTES)
+    given = _Given(file.read(SAMPLE_BYTES + 1), size, decoded)
+    _, name = _settled(given, None, encoding, source)
+    return name
+
+
+def lines_of(file: BinaryIO, encoding: str, source: str) -> Iterator[str]:
+    """Yield the lines of *file*, which make the text that `decode` would return."""
+    try:
+        with as_text(file, encoding) as text:
+            yield text.readline().removeprefix("\ufeff")
+            yield from text
+    except UnicodeError as error:
+        raise _misfit(encoding, error, source) from None
 
 
 def declared_charset(data: bytes) -> str | None:
@@ -116,40 +151,58 @@ def declared_charset(data: bytes) -> str | None:
     return (found[1] or found[2]).decode("ascii", "replace") if found else None
 
 
-def _as_stated(data: bytes, encoding: str, source: str) -> str:
+def _settled(
+    given: _Given, declared: str | None, encoding: str | None, source: str
+) -> tuple[str, str]:
+    """Return the text and its encoding: the one stated, or else the one detected."""
+    if encoding:
+        text, name = _as_stated(given, encoding, source), encoding
+    else:
+        text, name = _detected(given, declared, source)
+    if _controlled(text):
+        raise _binary(source)
+    return text, name
+
+
+def _as_stated(given: _Given, encoding: str, source: str) -> str:
     try:
-        return data.decode(encoding)
+        return given.decoded(encoding)
     except LookupError:
         raise UnreadableSourceError(
             source, f"there is no encoding {encoding!r}", "state one such as utf-8"
         ) from None
     except UnicodeError as error:
-        raise UnreadableSourceError(
-            source,
-            f"the bytes are not {encoding} ({error})",
-            "state another encoding, or none to have it detected",
-        ) from None
+        raise _misfit(encoding, error, source) from None
 
 
-def _detected(data: bytes, declared: str | None, source: str) -> tuple[str, str]:
-    for name in _certain(data, declared):
-        if (text := _decoded(data, name)) is not None:
+def _misfit(encoding: str, error: UnicodeError, source: str) -> UnreadableSourceError:
+    return UnreadableSourceError(
+        source,
+        f"the bytes are not {encoding} ({error})",
+        "state another encoding, or none to have it detected",
+    )
+
+
+def _detected(given: _Given, declared: str | None, source: str) -> tuple[str, str]:
+    for name in _certain(given, declared):
+        if (text := _decoded(given, name)) is not None:
             return text, name
-    if b"\0" in data[:SAMPLE_BYTES]:
+    if b"\0" in given.head[:SAMPLE_BYTES]:
         raise _binary(source)
-    guess = _best_guess(data, source)
+    guess = _best_guess(given.head, source)
     for name in (guess, _wider(guess) or guess):
-        if (text := _decoded(data, name)) is not None:
+        if (text := _decoded(given, name)) is not None:
             return text, name
     raise _unsure(source, guess)
 
 
-def _certain(data: bytes, declared: str | None) -> Iterable[str]:
+def _certain(given: _Given, declared: str | None) -> Iterable[str]:
     """Yield the encodings that the bytes themselves name, the surest first."""
+    data = given.head
     yield from (name for mark, name in _BOMS if data.startswith(mark))
     yield from (name for escape, name in _ESCAPES if escape in data[:SAMPLE_BYTES])
     if b"\0" in data[:SAMPLE_BYTES]:
-        yield from _wide(data)
+        yield from _wide(given)
         return
     wider = _wider(declared) if declared else None
     if wider and _is_multibyte(wider):
@@ -159,16 +212,16 @@ def _certain(data: bytes, declared: str | None) -> Iterable[str]:
         yield wider
 
 
-def _wide(data: bytes) -> Iterable[str]:
+def _wide(given: _Given) -> Iterable[str]:
     """Yield the encodings of two or four bytes that the zero bytes speak for."""
-    sample = data[: SAMPLE_BYTES // 4 * 4]
-    if len(data) % 4 == 0:
+    sample = given.head[: SAMPLE_BYTES // 4 * 4]
+    if given.size % 4 == 0:
         zeros = [sample[place::4].count(0) * 4 for place in range(4)]
         if min(zeros[2:]) > len(sample) * _MOSTLY:
             yield "utf-32-le"
         if min(zeros[:2]) > len(sample) * _MOSTLY:
             yield "utf-32-be"
-    if len(data) % 2 == 0:
+    if given.size % 2 == 0:
         first, second = sample[::2].count(0), sample[1::2].count(0)
         if second > first * 10:
             yield "utf-16-le"
@@ -190,9 +243,9 @@ def _is_multibyte(name: str) -> bool:
     )
 
 
-def _decoded(data: bytes, name: str) -> str | None:
+def _decoded(given: _Given, name: str) -> str | None:
     try:
-        return data.decode(name)
+        return given.decoded(name)
     except (UnicodeError, LookupError):
         return None
 
@@ -228,7 +281,8 @@ def _sample(data: bytes) -> bytes:
     if len(data) <= SAMPLE_BYTES:
         return data
     opening = data[:SAMPLE_BYTES]
-    return opening[: opening.rfind(b"\n") + 1] or data
+    end = opening.rfind(b"\n") + 1 or opening.rfind(b"\r") + 1
+    return opening[:end] or data
 
 
 def _guesses(sample: bytes) -> Iterable[_Guess]:
@@ -260,9 +314,10 @@ def _told_apart(
     source: str,
 ) -> str:
     """Return the encoding whose text measures best, if one stands out."""
+    given = _Given(sample, len(sample), sample.decode)
     measured: dict[str, tuple[float, str]] = {}
     for name in names:
-        text = _decoded(sample, name)
+        text = _decoded(given, name)
         if text is not None and text not in measured:
             measured[text] = (measure(text), name)
     ranked = sorted(measured.values(), key=lambda item: -item[0])

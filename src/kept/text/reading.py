@@ -1,26 +1,21 @@
 """Reading: files, bytes and pages as drafts."""
 
+import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, BinaryIO
 
 from kept.errors import InputError, UnreadableSourceError
 from kept.text.draft import Draft, DraftPiece, merged
-from kept.text.encodings import declared_charset, decode
+from kept.text.encodings import declared_charset, decode, encoding_of, lines_of
 from kept.text.formats import parse_yaml, read_docx, read_pdf, split_front_matter
 from kept.text.html import read_page
-from kept.text.rows import (
-    RowText,
-    drafts_of,
-    heard,
-    json_rows,
-    nobody,
-    table_rows,
-)
+from kept.text.rows import RowText, drafts_of, heard, json_rows, nobody, table_rows
 from kept.text.sections import MAX_TITLE_CHARS, title_of
+from kept.text.streams import blank, rewindable
 
 Reading = Iterator[Draft | InputError]
 
@@ -110,9 +105,9 @@ def read_path(
             sidecar=_sidecar(path),
             hear=hear,
         )
-        if FORMATS.get(path.suffix.casefold()) == "jsonl":
-            with path.open("rb") as lines:
-                yield from _read_lines(lines, source)
+        if rows := _ROWS.get(FORMATS.get(path.suffix.casefold(), "")):
+            with path.open("rb") as file:
+                yield from rows(file, source)
         else:
             yield from _read(path.read_bytes(), source)
     except UnreadableSourceError as error:
@@ -252,7 +247,7 @@ def _read(data: bytes, source: _Source) -> Reading:
         if kind == "jsonl":
             yield from _read_lines(data.splitlines(), source)
         elif kind == "csv":
-            yield from _read_table(data, source)
+            yield from _read_table(io.BytesIO(data), source)
         else:
             yield _read_document(data, kind, source)
     except UnreadableSourceError as error:
@@ -270,12 +265,22 @@ def _read_lines(lines: Iterable[bytes], source: _Source) -> Reading:
         yield _empty(source.uri)
 
 
-def _read_table(data: bytes, source: _Source) -> Reading:
-    if not data.strip():
+def _read_table(file: BinaryIO, source: _Source) -> Reading:
+    """Yield the drafts of a table, which is gone through twice: first to decode it."""
+    file = rewindable(file)
+    if blank(file):
         raise _empty(source.uri)
-    text, encoding = decode(data, source=source.uri, encoding=source.options.encoding)
-    rows = table_rows(text, source.uri, source.hear)
+    stated = source.options.encoding
+    encoding = encoding_of(file, source=source.uri, encoding=stated)
+    lines = heard(lines_of(file, encoding, source.uri), source.hear)
+    rows = table_rows(lines, source.uri)
     yield from drafts_of(rows, source.uri, partial(_row_draft, source, encoding))
+
+
+_ROWS: Mapping[str, Callable[[BinaryIO, _Source], Reading]] = {
+    "jsonl": _read_lines,
+    "csv": _read_table,
+}
 
 
 def _read_document(data: bytes, kind: str, source: _Source) -> Draft:

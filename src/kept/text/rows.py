@@ -1,10 +1,10 @@
 """Rows: tables and JSON lines, a document in each."""
 
 import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeVar
 
 from kept.errors import UnreadableSourceError
@@ -66,15 +66,16 @@ def heard(lines: Iterable[T], hear: Callable[[int], None]) -> Iterator[T]:
         yield line
 
 
-def table_rows(text: str, source: str, hear: Callable[[int], None] = nobody) -> Rows:
+def table_rows(lines: Iterable[str], source: str) -> Rows:
     """Yield the rows of a table with their line numbers, or what is wrong.
 
-    Where no column holds a text, a row's text is what stands in its cells. *hear* is
-    told how much was read.
+    Where no column holds a text, a row's text is what stands in its cells. No more
+    lines are asked for than the next row needs.
     """
     csv.field_size_limit(MAX_CELL_CHARS)
-    lines = heard(io.StringIO(text, newline=""), hear)
-    reader = csv.reader(lines, delimiter=_delimiter(text))
+    rest = iter(lines)
+    head = _head(rest)
+    reader = csv.reader(chain(head, rest), delimiter=_delimiter("".join(head)))
     try:
         header = [name.strip() for name in next(reader, [])]
         written = {*TEXT_FIELDS, "chunks"} & {name.casefold() for name in header}
@@ -99,10 +100,19 @@ def _told(row: Mapping[str, str]) -> str:
     return "\n".join(f"{name}: {cell}" for name, cell in row.items() if cell.strip())
 
 
-def _delimiter(text: str) -> str:
+def _head(lines: Iterator[str]) -> list[str]:
+    """Return the lines up to the first that is not blank."""
+    head = []
+    for line in lines:
+        head.append(line)
+        if line.strip():
+            break
+    return head
+
+
+def _delimiter(head: str) -> str:
     """Return the delimiter that the header has most of."""
-    header = text.lstrip().partition("\n")[0]
-    return max(_DELIMITERS, key=header.count)
+    return max(_DELIMITERS, key=head.lstrip().count)
 
 
 def drafts_of(
