@@ -19,21 +19,30 @@ KNOCK_SECONDS = 5.0
 WATCH_SECONDS = 10.0
 PROOF_SECONDS = 60.0
 
+# Read by Ray when it is loaded. Without its head it would end the whole process after
+# a minute, with words of its own, if we did not look for so long: an hour is enough.
+RAY_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "3600",
+}
+
 
 class Cluster:
     """The Ray cluster at *address*; ``local`` starts one here."""
 
     def __init__(self, address: str) -> None:
         extras.RAY.demand()
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        for name, value in RAY_SETTINGS.items():
+            os.environ.setdefault(name, value)
         self.address = address
         self._ray: Any = import_module("ray")
         self.failures: Any = self._ray.exceptions
+        self._let_print(allowed=False)
         try:
             _knock(address)
             self._join(self._ray)
         except Exception as error:
-            self._ray.shutdown()
+            self.leave()
             raise SettingsError(_not_begun(address, error)) from error
         self._head = _head(self._ray, address)
         self._seen = time.monotonic()
@@ -43,6 +52,7 @@ class Cluster:
     def leave(self) -> None:
         """Let go of it; one that was started here ends."""
         self._ray.shutdown()
+        self._let_print(allowed=True)
 
     def remote(self, work: Callable[..., Any]) -> Callable[..., Any]:
         """Return what begins *work* in a worker, and in another if that one dies."""
@@ -58,7 +68,7 @@ class Cluster:
     def awaited(self, reference: Any) -> Any:  # noqa: ANN401 -- of any task
         """Return what a task made, however long it takes, while the head is there.
 
-        Without its head Ray goes on for a minute and then ends the whole process, so
+        Without its head Ray goes on for long and then ends the whole process, so
         whether it is there is looked at time and again.
         """
         try:
@@ -116,6 +126,11 @@ class Cluster:
                     raise
             else:
                 return
+
+    def _let_print(self, *, allowed: bool) -> None:
+        """Let Ray print what its processes met, or not: it goes into our output."""
+        printing = self._ray._private.worker  # noqa: SLF001 -- there is no setting
+        printing._worker_logs_enabled = allowed  # noqa: SLF001
 
     def _gone(self, error: Exception) -> BackendError:
         here = self.address == LOCAL
