@@ -21,7 +21,7 @@ def after(shift: float) -> Floats:
 
 def test_a_refit_that_changes_nothing_leaves_the_bars() -> None:
     """The bars are then those of the preset."""
-    assert carried(BEFORE, BEFORE) == shipped_bars() == Bars(0.05, 0.005)
+    assert carried(BEFORE, BEFORE) == shipped_bars() == Bars(0.05, 0.0025)
 
 
 def test_the_shipped_bars_are_those_of_the_preset() -> None:
@@ -59,12 +59,12 @@ def test_a_question_is_refused_after_the_refit_if_it_was_before(
 
 
 def test_the_floor_falls_but_never_rises() -> None:
-    """A probability of 0.005 is little on any scale, so it need not be raised."""
+    """A probability of 0.0025 is little on any scale, so it need not be raised."""
     lower = carried(BEFORE, after(-2.0))
     higher = carried(BEFORE, after(3.0))
 
     assert lower.relevance_floor < 0.001
-    assert higher.relevance_floor == 0.005
+    assert higher.relevance_floor == 0.0025
     assert higher.refuse_below > 0.5
 
 

@@ -74,7 +74,7 @@ class DefaultSettings(PresetSettings):
         "share of the question's ideal (none: protect no keyword hit)",
     )
     relevance_floor: float = Field(
-        default=0.005,
+        default=0.0025,
         ge=0.0,
         le=1.0,
         description="Cite nothing below this calibrated relevance",
