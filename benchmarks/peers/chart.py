@@ -3,10 +3,13 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from itertools import cycle
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 720, 420, 64, 120, 36, 48
+LINE = 13
 COLOURS = (
     *("#0b6e4f", "#b5473c", "#3d5a98", "#a8701a", "#6b4a8e", "#3c7f8c", "#6d6d6d"),
+    *("#b0578f", "#5c7a29"),
 )
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#333}.grid{stroke:#ddd}"
@@ -45,7 +48,8 @@ def chart(title: str, series: Mapping[str, Points]) -> str:
         body.append(
             f'<text x="{x - 8}" y="{y + 4}" text-anchor="end">{10.0**power:g}</text>'
         )
-    for colour, (name, line) in zip(COLOURS, series.items(), strict=False):
+    ends: list[tuple[float, float, str]] = []
+    for colour, (name, line) in zip(cycle(COLOURS), series.items(), strict=False):
         if not line:
             continue
         places = [place(x, y) for x, y in line]
@@ -54,14 +58,24 @@ def chart(title: str, series: Mapping[str, Points]) -> str:
         body += [
             f'<circle cx="{x}" cy="{y}" r="3" fill="{colour}"/>' for x, y in places
         ]
-        x, y = places[-1]
-        body.append(f'<text x="{x + 8}" y="{y + 4}">{escape(name)}</text>')
+        ends.append((*places[-1], name))
+    for x, y, name in _apart(ends):
+        body.append(f'<text x="{x + 8}" y="{y + 4:.1f}">{escape(name)}</text>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img" aria-label="{escape(title)}"><style>{STYLE}</style>'
         + "".join(body)
         + "</svg>\n"
     )
+
+
+def _apart(ends: Iterable[tuple[float, float, str]]) -> list[tuple[float, float, str]]:
+    """Move names up, from the lowest on, that would lie on one another."""
+    placed: list[tuple[float, float, str]] = []
+    for x, y, name in sorted(ends, key=lambda end: -end[1]):
+        under = [low for at, low, _ in placed if at == x and y > low - LINE]
+        placed.append((x, min([y, *(low - LINE for low in under)]), name))
+    return placed
 
 
 def _decades(values: Iterable[float]) -> tuple[int, int]:
