@@ -5,8 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from kept.cutting import Cutting
 from kept.embedders.hash import HashEmbedder
+from kept.ingest import Handed, Ingest
+from kept.knowledge_base import KnowledgeBase
 from kept.ports import Vectors
+from kept.receipts import Receipt
+from kept.wiring import cutting_of, duplicate_rules_of
 
 
 @dataclass
@@ -30,3 +35,19 @@ class CountingEmbedder:
         self.calls.append(list(texts))
         time.sleep(self.pause_seconds)
         return self.inner.embed(self.calls[-1])
+
+
+def taken_and_embedded(
+    base: KnowledgeBase, items: Iterable[Handed], cutting: Cutting | None = None
+) -> tuple[list[Receipt], list[str]]:
+    """Ingest; return the receipts, and the texts that were embedded."""
+    embedder = CountingEmbedder()
+    base.store.claim(embedder.id, embedder.dimension)
+    path = Ingest(
+        intake=base.store.intake(base.tenant),
+        embedder=embedder,
+        tenant=base.tenant,
+        rules=duplicate_rules_of(base.settings, embedder),
+        cutting=cutting or cutting_of(base.settings),
+    )
+    return list(path(items)), embedder.texts

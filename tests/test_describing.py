@@ -10,17 +10,16 @@ import apsw
 import numpy as np
 import pytest
 
-from counting import CountingEmbedder
+from counting import taken_and_embedded
 from kept.cutting import Cutting, titled
 from kept.embedders.hash import HashEmbedder
 from kept.filters import Filters
-from kept.ingest import Handed, Ingest
+from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Receipt, Source
 from kept.stores.doctor import examine
 from kept.stores.sqlite import FILE, SqliteStore
 from kept.text.draft import Draft, DraftPiece
-from kept.wiring import cutting_of, duplicate_rules_of
 from whole_truth import CLOCKS, TABLES
 
 Make = Callable[..., KnowledgeBase]
@@ -39,16 +38,7 @@ def taken(
     base: KnowledgeBase, *items: Handed, cutting: Cutting | None = None
 ) -> tuple[list[Receipt], list[str]]:
     """Ingest; return the receipts, and the texts that were embedded."""
-    embedder = CountingEmbedder()
-    base.store.claim(embedder.id, embedder.dimension)
-    path = Ingest(
-        intake=base.store.intake(base.tenant),
-        embedder=embedder,
-        tenant=base.tenant,
-        rules=duplicate_rules_of(base.settings, embedder),
-        cutting=cutting or cutting_of(base.settings),
-    )
-    return list(path(items)), embedder.texts
+    return taken_and_embedded(base, items, cutting)
 
 
 def state_of(base: KnowledgeBase) -> str:

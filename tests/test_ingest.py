@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from counting import CountingEmbedder
+from counting import CountingEmbedder, taken_and_embedded
 from kept.errors import EmbedderMismatchError, InputError
 from kept.ingest import Handed, Ingest
 from kept.knowledge_base import KnowledgeBase
@@ -16,7 +16,7 @@ from kept.ports import Vectors
 from kept.receipts import Receipt, Source
 from kept.settings import Settings
 from kept.text.draft import Draft, DraftPiece
-from kept.wiring import cutting_of, duplicate_rules_of
+from kept.wiring import duplicate_rules_of
 
 Make = Callable[..., KnowledgeBase]
 PAGE = (
@@ -41,17 +41,9 @@ def taken(base: KnowledgeBase, *items: Handed) -> list[Receipt]:
 
 
 def counted(base: KnowledgeBase, items: Iterable[Handed]) -> tuple[list[Receipt], int]:
-    """Ingest with an embedder that counts, and return receipts and texts embedded."""
-    embedder = CountingEmbedder()
-    base.store.claim(embedder.id, embedder.dimension)
-    path = Ingest(
-        intake=base.store.intake(base.tenant),
-        embedder=embedder,
-        tenant=base.tenant,
-        rules=duplicate_rules_of(base.settings, embedder),
-        cutting=cutting_of(base.settings),
-    )
-    return list(path(items)), len(embedder.texts)
+    """Ingest, and return the receipts and how many texts were embedded."""
+    receipts, texts = taken_and_embedded(base, items)
+    return receipts, len(texts)
 
 
 def test_a_new_text_is_created_with_its_chunks(base: KnowledgeBase) -> None:

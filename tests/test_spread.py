@@ -274,7 +274,7 @@ def test_a_cluster_that_dies_stops_the_work_with_one_error(tmp_path: Path) -> No
     Standard input is given after the cluster has died, so there is always work left.
     """
     if not Path("/proc/self/task").exists():
-        pytest.skip("the processes of a cluster are looked up in /proc")
+        pytest.skip("there is no /proc to look up the processes of a cluster in")
     pages = tmp_path / "pages"
     pages.mkdir()
     for number in range(PAGES):

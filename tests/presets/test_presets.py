@@ -54,6 +54,15 @@ WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"
 CAPS = {"educational": 5, "persuasive": 4, "story": 6} | dict.fromkeys(
     ("contrarian", "emotional", "other"), 5
 )
+WEIGHED_BY_NEAR_MATCH = (
+    Composite(),
+    SoftScoreLimit(0.40),
+    DistanceThresholds(0.42, 0.50),
+    OnePerDocument(),
+    ExcerptCap(2),
+    PerIntentCap(CAPS),
+    TopK(6),
+)
 FLAGS_OFF = [
     ("default", {"guardrails_enable": False}, Pipeline.of(Fuse(0.5, 0.5), TopK(8))),
     ("tenant_kb", {"guardrails_enable": False}, Pipeline.of(Fuse(0.65, 0.35), TopK(8))),
@@ -66,15 +75,7 @@ FLAGS_OFF = [
             "sparse_recall_enable": False,
             "small_dense_assist_enable": False,
         },
-        Pipeline.of(
-            Composite(),
-            SoftScoreLimit(0.40),
-            DistanceThresholds(0.42, 0.50),
-            OnePerDocument(),
-            ExcerptCap(2),
-            PerIntentCap(CAPS),
-            TopK(6),
-        ),
+        Pipeline.of(*WEIGHED_BY_NEAR_MATCH),
     ),
 ]
 JUDGE = ScriptedJudge(frozenset())
@@ -294,13 +295,7 @@ def test_near_match_protects_before_it_weighs() -> None:
         ProtectNearMatches(0.10),
         SparseRecall(0.20, 2),
         SmallDense(0.15, 3, 6),
-        Composite(),
-        SoftScoreLimit(0.40),
-        DistanceThresholds(0.42, 0.50),
-        OnePerDocument(),
-        ExcerptCap(2),
-        PerIntentCap(CAPS),
-        TopK(6),
+        *WEIGHED_BY_NEAR_MATCH,
     )
 
 

@@ -20,6 +20,11 @@ OTHERS = [
     "Bakeries were acquired in every region that Harbor Foods serves.",
     "In March 2024 the price of wheat rose by two per cent.",
 ]
+UNPROTECTED = {
+    "PROTECTION_ENABLE": "false",
+    "SPARSE_RECALL_ENABLE": "false",
+    "SOFT_SCORE_LIMIT": "0.15",
+}
 
 
 @pytest.fixture
@@ -43,13 +48,7 @@ def test_without_protection_the_near_match_is_lost(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Problem: a distance of about 0.09 is dropped by penalties and the soft limit."""
-    found = asked(
-        base,
-        monkeypatch,
-        PROTECTION_ENABLE="false",
-        SPARSE_RECALL_ENABLE="false",
-        SOFT_SCORE_LIMIT="0.15",
-    )
+    found = asked(base, monkeypatch, **UNPROTECTED)
 
     assert TARGET not in [c.chunk.text for c in found.selection.candidates]
     [lost] = [c for c in found.selection.dropped if c.chunk.text == TARGET]
@@ -80,13 +79,7 @@ def test_the_trace_shows_exactly_why_it_was_lost(
     A low authority costs 0.012, no confidence in the document 0.0975 and a long
     horizon 0.005: with the distance, more than the soft limit.
     """
-    found = asked(
-        base,
-        monkeypatch,
-        PROTECTION_ENABLE="false",
-        SPARSE_RECALL_ENABLE="false",
-        SOFT_SCORE_LIMIT="0.15",
-    )
+    found = asked(base, monkeypatch, **UNPROTECTED)
 
     [lost] = [c for c in found.selection.dropped if c.chunk.text == TARGET]
     [(_, decision)] = found.selection.explain(lost.id)

@@ -17,19 +17,10 @@ from kept.ports import Embedder
 from kept.presets.plan import Plan
 from kept.retrieve import Fingerprints, Found, Request, check_question, selected
 from kept.signals import PLACES, Floats, QueryTerms
-from kept.stages import (
-    Composite,
-    DropRepeats,
-    Fuse,
-    FuseAbsolute,
-    OpportunisticRerank,
-    OrderAsGiven,
-    ReciprocalRankFusion,
-)
+from kept.stages import ORDERING, DropRepeats, OpportunisticRerank, OrderAsGiven
 from kept.text.tokens import count_tokens
 
 GIVEN_COSINES = "given"
-_ORDERING = (Fuse, FuseAbsolute, ReciprocalRankFusion, Composite)
 
 
 def plan_for(plan: Plan, given: Given) -> Plan:
@@ -41,7 +32,7 @@ def plan_for(plan: Plan, given: Given) -> Plan:
     stages: list[Stage] = [DropRepeats(), *plan.pipeline.stages]
     if given.order == "given":
         stages = [one for one in stages if not isinstance(one, OpportunisticRerank)]
-        ordering = [n for n, one in enumerate(stages) if isinstance(one, _ORDERING)]
+        ordering = [n for n, one in enumerate(stages) if isinstance(one, ORDERING)]
         place = ordering[-1] + 1 if ordering else 1
         stages.insert(place, OrderAsGiven(given.scores.smaller_is_better))
     return replace(plan, pipeline=replace(plan.pipeline, stages=tuple(stages)))

@@ -19,10 +19,9 @@ from kept.pool import Pool
 from kept.presets import Plan, preset
 from kept.retrieve import Request, selected
 from kept.signals import chance_of_one
-from kept.stages import Composite, Fuse, FuseAbsolute, ReciprocalRankFusion
+from kept.stages import ORDERING
 
 DEPTH = 100
-ORDERING = (Fuse, FuseAbsolute, ReciprocalRankFusion, Composite)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from kept.stages.threshold import (
 )
 
 __all__ = [
+    "ORDERING",
     "STAGES",
     "AcceptedCap",
     "Answerable",
@@ -109,3 +110,6 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
         )
     }
 )
+
+ORDERING = (Composite, Fuse, FuseAbsolute, ReciprocalRankFusion)
+"""The stages that give candidates their first order."""

@@ -70,9 +70,11 @@ class Pool:
                 self._idle.append(Idle(raw, now, made))
             while self._idle and now - self._idle[0].since > LONGEST_IDLE_SECONDS:
                 leaving.append(self._idle.popleft().raw)
-        for one in leaving:
-            one.close()
-        self._places.release()
+        try:
+            for one in leaving:
+                one.close()
+        finally:
+            self._places.release()
 
     def close(self) -> None:
         """Close every connection, those in use when they come back."""
