@@ -38,7 +38,7 @@ logger = Logger(__name__)
 
 
 @dataclass
-class _Session:
+class Session:
     """An event loop on a daemon thread, with the connections that live on it."""
 
     settings: LLMSettings
@@ -56,23 +56,33 @@ class _Session:
         self.thread = threading.Thread(
             target=self.loop.run_forever, name="kept-llm", daemon=True
         )
+        self.given: set[Future[Any]] = set()
         self.thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self.loop)
+        """Have *work* done on the loop; calling the future off calls it off."""
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        self.given.add(future)
+        future.add_done_callback(self.given.discard)
+        return future
 
     def close(self) -> None:
-        self.submit(self._wind_up()).result()
+        """Call off what is in flight, and end loop and thread."""
+        asyncio.run_coroutine_threadsafe(self._wind_up(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
         self.loop.close()
 
     async def _wind_up(self) -> None:
-        """Call off what is in flight, so that nobody waits for it for ever."""
-        rest = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in rest:
-            task.cancel()
-        await asyncio.gather(*rest, return_exceptions=True)
+        """Call off what is in flight, so that nobody waits for it for ever.
+
+        Only what was submitted is called off; tasks that it has begun are its own to
+        end, and one that has not run yet would leave its coroutine behind.
+        """
+        while rest := asyncio.all_tasks() - {asyncio.current_task()}:
+            for future in tuple(self.given):
+                future.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
         await self.client.aclose()
         await asyncio.sleep(0)
 
@@ -84,7 +94,7 @@ class Transport:
         self._settings = settings
         self._key = settings.key()
         self._lock = threading.Lock()
-        self._open: _Session | None = None
+        self._open: Session | None = None
 
     def close(self) -> None:
         """Close every connection; the next request opens new ones.
@@ -135,10 +145,10 @@ class Transport:
             msg = f"{self._settings.base_url}: closed while waiting for a reply"
             raise LLMConnectionError(msg) from None
 
-    def _session(self) -> _Session:
+    def _session(self) -> Session:
         with self._lock:
             if self._open is None or self._open.pid != os.getpid():
-                self._open = _Session(self._settings)
+                self._open = Session(self._settings)
             return self._open
 
     def _url(self, path: str) -> str:
@@ -196,7 +206,7 @@ class Transport:
 
     async def _answered(
         self,
-        session: _Session,
+        session: Session,
         path: str,
         payload: Mapping[str, Any],
         deadline: asyncio.Timeout,
