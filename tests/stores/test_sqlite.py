@@ -8,6 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+import kept
 from kept.errors import (
     EmbedderMismatchError,
     NotFoundError,
@@ -49,6 +50,37 @@ def test_a_store_to_be_read_is_not_made(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "nowhere", writable=False)
 
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_change_of_directory_does_not_move_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is opened later, as for records of queries, is in the same folder."""
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "base").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    with kept.open("base", embedder="hash") as base:
+        base.add("The office opens at nine.")
+
+        monkeypatch.chdir(elsewhere)
+        base.search("When does the office open?")
+        base.add("The office closes at five.")
+
+        assert len(base.last_queries(5)) == 1
+    assert list(elsewhere.rglob("*")) == [elsewhere / "base"]
+
+
+def test_a_folder_below_one_that_is_gone_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A directory that was deleted under the program has room for nothing."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+
+    with pytest.raises(StoreError, match="base cannot be made"):
+        SqliteStore(Path("base"))
 
 
 def test_vectors_of_another_length_are_refused(base: KnowledgeBase) -> None:

@@ -49,13 +49,14 @@ class SqliteStore(Catalogue):
     def __init__(
         self, folder: Path, *, writable: bool = True, read_ahead: float = 0.0
     ) -> None:
-        self.folder = folder
+        self.where = str(folder)
+        self.folder = _wherever_we_go(folder)
         if writable:
             _make(folder)
         elif not (folder / FILE).exists():
             kind, advice = "knowledge base", "'kept ingest PATH' makes one"
             raise NotFoundError(kind, str(folder), advice)
-        self.database = Database(folder / FILE, writable=writable)
+        self.database = Database(self.folder / FILE, writable=writable)
         self._lock = threading.Lock()
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
         self._documents: dict[tuple[int, int], dict[int, Document]] = {}
@@ -67,11 +68,6 @@ class SqliteStore(Catalogue):
     def books(self) -> Books:
         """How documents are kept in SQLite."""
         return SqliteBooks()
-
-    @property
-    def where(self) -> str:
-        """The folder."""
-        return str(self.folder)
 
     def close(self) -> None:
         """Let go of every file."""
@@ -208,6 +204,14 @@ class SqliteStore(Catalogue):
         from kept.stores import doctor  # noqa: PLC0415 -- it knows this store
 
         return doctor.rebuild(self)
+
+
+def _wherever_we_go(folder: Path) -> Path:
+    """Return *folder* so that it is the same one after a change of directory."""
+    try:
+        return folder.absolute()
+    except FileNotFoundError:  # where we are is gone, and so is what is in there
+        return folder
 
 
 def _make(folder: Path) -> None:
