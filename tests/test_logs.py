@@ -73,6 +73,44 @@ def test_a_line_for_people_is_one_line_and_says_where_an_error_arose() -> None:
     ]
 
 
+def test_a_program_that_set_nothing_up_keeps_its_output() -> None:
+    """Warnings are a line each on standard error, without anybody's variables."""
+    code = (
+        "import sys; from kept.logs import Logger\n"
+        "question = 'secret'\n"
+        "Logger('a').info('quiet', n=1)\n"
+        "Logger('a').warning('index_rebuilt', index='dense')\n"
+        "try: 1 / 0\n"
+        "except ZeroDivisionError: Logger('a').exception('failed')\n"
+        "assert 'structlog' not in sys.modules\n"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert ran.stdout == ""
+    assert ran.stderr.splitlines() == [
+        "kept: warning: index rebuilt: index dense",
+        "kept: error: failed: why ZeroDivisionError: division by zero (at <string>:5)",
+    ]
+
+
+def test_a_program_that_set_structlog_up_gets_events() -> None:
+    """Its own processors are asked, at every level."""
+    code = (
+        "import structlog; from kept.logs import Logger\n"
+        "structlog.configure(processors=[structlog.processors.JSONRenderer()])\n"
+        "Logger('a').info('heard', n=1)\n"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    assert json.loads(ran.stdout) == {"event": "heard", "n": 1}
+
+
 def test_nobody_hears_where_nobody_has_set_logging_up() -> None:
     """A library says nothing of its own accord."""
     assert not logs.heard(logging.CRITICAL)

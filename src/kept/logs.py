@@ -1,11 +1,22 @@
-"""Logs: structured lines by structlog, which loads when the first line is due."""
+"""Logs: structured lines by structlog, which loads when the first line is due.
+
+A program that has not set structlog up hears warnings on standard error, a line each:
+its output is its own.
+"""
 
 import logging
 import sys
 import threading
-from collections.abc import Callable, MutableMapping
+import traceback
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
+
+# Whatever a document or a model says, the terminal is shown text, not commands.
+_OBEYED = (range(9), range(11, 32), range(127, 160))
+_TURNING = (range(0x202A, 0x202F), range(0x2066, 0x206A))
+_CONTROLS = dict.fromkeys(chain(*_OBEYED, *_TURNING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +51,10 @@ class Logger:
         if any(level < setup.level for setup in _waiting):
             return
         _set_up()
-        import structlog  # noqa: PLC0415 -- a tenth of a second, and few runs log
-
+        structlog = _chosen_structlog()
+        if structlog is None:
+            _tell(level, method, event, fields)
+            return
         getattr(structlog.get_logger(self.name), method)(event, **fields)
 
 
@@ -67,8 +80,8 @@ def heard(level: int) -> bool:
     """Tell whether lines of *level* reach anybody who asked for them."""
     for setup in _waiting:
         return level >= setup.level
-    structlog = sys.modules.get("structlog")
-    if structlog is None or not structlog.is_configured():
+    structlog = _chosen_structlog()
+    if structlog is None:
         return False
     bound = structlog.get_logger().bind()
     for name in ("is_enabled_for", "isEnabledFor"):
@@ -101,3 +114,43 @@ def _set_up() -> None:
         for setup in _waiting:
             setup.configure(setup.level)
         _waiting.clear()
+
+
+def _chosen_structlog() -> Any:  # noqa: ANN401 -- a module, loaded by whoever chose it
+    """Return structlog where somebody has set it up."""
+    structlog = sys.modules.get("structlog")
+    return structlog if structlog and structlog.is_configured() else None
+
+
+def _tell(level: int, method: str, event: str, fields: Mapping[str, object]) -> None:
+    """Write a line where nobody has said how: of warnings, beside the output."""
+    if level < logging.WARNING:
+        return
+    error = {"exc_info": True} if method == "exception" else {}
+    name = logging.getLevelName(level).lower()
+    line = as_line(None, name, {"event": event, **error, **fields})
+    sys.stderr.write(f"{line}\n")
+
+
+def as_line(logger: object, level: str, event: Mapping[str, object]) -> str:
+    """Return an event on one line, whatever its fields hold: for structlog."""
+    fields = dict(event)
+    name = str(fields.pop("event")).replace("_", " ")
+    error = fields.pop("exc_info", None)
+    error = sys.exc_info()[1] if error is True else error
+    if isinstance(error, BaseException):
+        fields = {"why": _where(error), **fields}
+    told = ", ".join(f"{key} {value}" for key, value in fields.items())
+    return printable(" ".join(f"kept: {level}: {name}: {told}".split()))
+
+
+def _where(error: BaseException) -> str:
+    """Return what an error is, and the line that raised it."""
+    told = f"{type(error).__name__}: {error}"
+    *_, last = ("", *traceback.extract_tb(error.__traceback__))
+    return f"{told} (at {last.filename}:{last.lineno})" if last else told
+
+
+def printable(text: str) -> str:
+    """Return *text* without characters that a terminal would obey."""
+    return text.translate(_CONTROLS)

@@ -15,12 +15,12 @@ from kept.cli.output import (
     ReaderGoneError,
     complain,
     print_json,
-    printable,
     say,
     shortened,
 )
 from kept.cli.search import Intent, K, Pin
 from kept.errors import KeptError
+from kept.logs import printable
 from kept.retrieve import Request
 
 

@@ -13,8 +13,9 @@ from kept.auditing.page import as_html
 from kept.auditing.questions import questions_in
 from kept.auditing.target import loaded
 from kept.cli import options
-from kept.cli.output import complain, print_json, printable, put_line
+from kept.cli.output import complain, print_json, put_line
 from kept.errors import UnreadableSourceError
+from kept.logs import printable
 
 PROBLEMS = 24
 COLOURS = {"PROBLEM": "red", "warning": "yellow", "fine": "green"}

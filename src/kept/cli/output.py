@@ -3,20 +3,14 @@
 import json
 import logging
 import sys
-import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from io import TextIOWrapper
-from itertools import chain
 from typing import Any
 
 from kept.errors import SettingsError
-from kept.logs import configure_later, with_trace_ids
+from kept.logs import as_line, configure_later, printable, with_trace_ids
 
-# Whatever a document or a model says, the terminal is shown text, not commands.
-_OBEYED = (range(9), range(11, 32), range(127, 160))
-_TURNING = (range(0x202A, 0x202F), range(0x2066, 0x206A))
-_CONTROLS = dict.fromkeys(chain(*_OBEYED, *_TURNING))
 WIDEST = 100_000
 INTERRUPTED = 130
 INTERRUPTION = "interrupted; what was acknowledged is stored"
@@ -61,29 +55,10 @@ def _configure(level: int, *, as_json: bool) -> None:
         structlog.processors.JSONRenderer(ensure_ascii=True, default=str),
     )
     structlog.configure(
-        processors=for_machines if as_json else (_as_line,),
+        processors=for_machines if as_json else (as_line,),
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-
-
-def _as_line(logger: object, level: str, event: Mapping[str, object]) -> str:
-    """Return an event on one line, whatever its fields hold."""
-    fields = dict(event)
-    name = str(fields.pop("event")).replace("_", " ")
-    error = fields.pop("exc_info", None)
-    error = sys.exc_info()[1] if error is True else error
-    if isinstance(error, BaseException):
-        fields = {"why": _where(error), **fields}
-    told = ", ".join(f"{key} {value}" for key, value in fields.items())
-    return printable(" ".join(f"kept: {level}: {name}: {told}".split()))
-
-
-def _where(error: BaseException) -> str:
-    """Return what an error is, and the line that raised it."""
-    told = f"{type(error).__name__}: {error}"
-    *_, last = ("", *traceback.extract_tb(error.__traceback__))
-    return f"{told} (at {last.filename}:{last.lineno})" if last else told
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold
@@ -91,11 +66,6 @@ def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold
     utf8 = (sys.stdout.encoding or "").casefold().replace("-", "") == "utf8"
     put_line(json.dumps(value, ensure_ascii=not utf8))
     _flush()
-
-
-def printable(text: str) -> str:
-    """Return *text* without characters that a terminal would obey."""
-    return text.translate(_CONTROLS)
 
 
 def say(text: str = "") -> None:
