@@ -62,7 +62,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
         yield None
     else:
         yield folder
-        subprocess.run(["umount", str(folder)], check=True)
+        # What a test read is mapped for as long as its garbage is not collected.
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
 def test_a_full_disk_is_told_and_loses_nothing(

@@ -1,5 +1,9 @@
 """The doctor finds every kind of damage, and repairs what can be repaired."""
 
+import shutil
+from contextlib import closing
+from pathlib import Path
+
 import apsw
 import numpy as np
 import pytest
@@ -7,6 +11,7 @@ import pytest
 from kept.errors import StoreCorruptError
 from kept.knowledge_base import KnowledgeBase
 from kept.reembed import reembed
+from kept.settings import Settings
 from kept.stores.doctor import examine, rebuild
 from kept.stores.sqlite import FILE, SqliteStore
 from kept.testing_store import PAGES, QUESTION
@@ -26,6 +31,17 @@ def spoil(base: KnowledgeBase, sql: str) -> None:
     """Change the truth behind the store's back."""
     with base.store.database.writing() as connection:
         connection.execute(sql)
+
+
+def beside_newer_indexes(base: KnowledgeBase, restored: Path) -> Path:
+    """Bring a backup of the truth beside indexes that have come further."""
+    restored.mkdir()
+    with closing(apsw.Connection(str(base.store.folder / FILE))) as connection:
+        connection.execute("VACUUM INTO ?", (str(restored / FILE),))
+    base.add("The pump of model TW-C236 runs on diesel fuel.")
+    base.search(QUESTION)
+    shutil.copytree(base.store.folder / "indexes", restored / "indexes")
+    return restored
 
 
 def test_a_sound_store_has_no_findings(filled: KnowledgeBase) -> None:
@@ -121,6 +137,53 @@ def test_rebuilding_changes_no_answer(filled: KnowledgeBase) -> None:
 
     assert filled.search(QUESTION) == before
     assert examine(filled.store, repair=False) == []
+
+
+def test_indexes_made_anew_elsewhere_are_taken_over(filled: KnowledgeBase) -> None:
+    """Who has a store open goes on in the new indexes, not in both by turns."""
+    for number in range(20):
+        filled.add(f"Valve {number} of line {number * 7} closes at {number} bar.")
+    receipts = filled.add("The pump TW-X1 hums.")
+    filled.search(QUESTION)
+    filled.delete(str(receipts[0].document_id))
+    filled.search(QUESTION)
+    with closing(SqliteStore(filled.store.folder)) as elsewhere:
+        rebuild(elsewhere)
+
+    for number in range(20, 25):
+        filled.add(f"Valve {number} of line {number * 7} closes at {number} bar.")
+    found = filled.search("Which valve of line 28 closes at 4 bar?")
+
+    assert examine(filled.store, repair=False) == []
+    settings = Settings(store=str(filled.store.folder), embedder="hash")
+    with KnowledgeBase(settings) as fresh:
+        assert fresh.search("Which valve of line 28 closes at 4 bar?") == found
+
+
+@pytest.mark.parametrize("left_out", ["dense", "keyword"])
+def test_documents_restored_from_a_backup_do_not_meet_newer_indexes(
+    filled: KnowledgeBase, tmp_path: Path, left_out: str
+) -> None:
+    """Indexes that are ahead of their truth, whole or in part, are built again."""
+    before = filled.search(QUESTION)
+    restored = beside_newer_indexes(filled, tmp_path / "restored")
+    [part] = restored.glob(f"indexes/*/tenant-*/{left_out}")
+    shutil.rmtree(part)
+
+    with KnowledgeBase(Settings(store=str(restored), embedder="hash")) as base:
+        assert base.search(QUESTION) == before
+        assert examine(base.store, repair=False) == []
+
+
+def test_documents_are_added_to_a_backup_beside_newer_indexes(
+    filled: KnowledgeBase, tmp_path: Path
+) -> None:
+    """What comes in first after a restore is not taken for what was lost."""
+    restored = beside_newer_indexes(filled, tmp_path / "restored")
+
+    with KnowledgeBase(Settings(store=str(restored), embedder="hash")) as base:
+        base.add("A garden of roses blooms in June with yellow petals.")
+        assert examine(base.store, repair=False) == []
 
 
 def test_a_damaged_file_is_refused(filled: KnowledgeBase) -> None:

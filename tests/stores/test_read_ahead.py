@@ -305,7 +305,7 @@ def test_a_store_reads_ahead_what_its_queries_touch(tmp_path: Path) -> None:
         assert found[0] == found[1]
         words, vectors = [path.suffix for path in files[:-1]], files[-1]
         assert set(words) == {".fast", ".fieldnorm", ".idx", ".term"}
-        assert vectors.name == "1.vectors"
+        assert vectors.suffix == ".vectors"
 
 
 def _noted(asked: list[int]) -> int:

@@ -1,7 +1,7 @@
 """Both indexes of a tenant, kept up with the truth."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -29,13 +29,17 @@ class TenantIndexes:
 
     Each index knows the last change that it holds. Whoever searches first brings
     them up to the state that it reads. The index of words is opened, or made, when
-    it is first needed: taking documents in does not wait for it.
+    it is first needed: taking documents in does not wait for it. *by_now* tells the
+    last change that is stored by now, whatever snapshot the asker holds.
     """
 
-    def __init__(self, folder: Path, tenant: int, dimension: int) -> None:
+    def __init__(
+        self, folder: Path, tenant: int, dimension: int, by_now: Callable[[], int]
+    ) -> None:
         self.folder = folder
         self.tenant = tenant
         self.dimension = dimension
+        self._by_now = by_now
         self.lock = ReadWriteLock()
         self._keyword: KeywordIndex | None = None
         with self._alone():
@@ -63,19 +67,20 @@ class TenantIndexes:
         """Apply what the truth has and the indexes lack, up to *seq*."""
         with self._alone(), self.lock.writing():
             self._reload_dense()
+            if keyword:
+                self._reload_keyword()
+                self._opened_keyword()
+            self._forsake_beyond(seq)
             for documents, upto in changed(connection, self.tenant, self.dense.seq):
                 self._advance_dense(connection, documents, upto)
             if keyword:
                 self.dense.flush()
-                self._reload_keyword()
                 self._advance_keyword(connection, self._opened_keyword())
 
     def rebuild(self) -> None:
         """Throw both indexes away; the next search builds them anew."""
         with self._alone(), self.lock.writing():
-            self._close()
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.dense = self._open_dense()
+            self._begin_anew()
 
     def indexed(self, keys: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vectors as the index itself holds them, for comparison."""
@@ -99,6 +104,23 @@ class TenantIndexes:
 
     def _alone(self) -> AbstractContextManager[None]:
         return file_lock(self.folder.with_suffix(".lock"))
+
+    def _begin_anew(self) -> None:
+        self._close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.dense = self._open_dense()
+
+    def _forsake_beyond(self, seq: int) -> None:
+        """Throw away what holds changes that the truth has not.
+
+        A truth restored from a backup is behind its indexes. A snapshot may be, too,
+        but not what is stored by now.
+        """
+        reached = max(self.dense.seq, self._keyword.seq if self._keyword else 0)
+        if reached > seq and reached > (end := self._by_now()):
+            problem = f"it holds change {reached}, the truth ends with {end}"
+            logger.warning("index_rebuilt", index=self.folder.name, why=problem)
+            self._begin_anew()
 
     def _reload_dense(self) -> None:
         """Take over what another process has written meanwhile."""

@@ -47,7 +47,7 @@ class Likeness:
     def _near(self, sought: Sequence[Sought]) -> list[set[int]]:
         """Return the documents one of whose first chunks lies near enough."""
         seq = reading.last_change(self.connection, self.tenant)
-        if self.indexes.dense.seq < seq:
+        if self.indexes.dense.seq != seq:
             self.indexes.catch_up(self.connection, seq, keyword=False)
         vectors = np.stack([one.opening.vector for one in sought])
         lowest = self.rules.cosine - EDIT_BAND

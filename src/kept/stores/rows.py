@@ -15,6 +15,7 @@ Compaction writes the next generation and then the manifest; nothing is overwrit
 import errno
 import json
 import os
+import secrets
 import struct
 import zlib
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _HEADER = struct.Struct("<IqQIII")
 _CHECKED_FROM = 4
+_GENERATION_BITS = 48
 
 
 class IndexTorn(StoreCorruptError):  # noqa: N818 -- a state of a file, not a failure
@@ -109,9 +111,14 @@ class RowFiles:
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> "RowFiles":
-        """Start an index without rows."""
+        """Start an index without rows.
+
+        Its generation is no other's: whoever has one open that was here before, and
+        was thrown away, sees that this is not it.
+        """
         folder.mkdir(parents=True, exist_ok=True)
-        files = cls(folder, Manifest(dimension, 1, None))
+        generation = 1 + secrets.randbits(_GENERATION_BITS)
+        files = cls(folder, Manifest(dimension, generation, None))
         files.start()
         files.publish()
         return files

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -27,6 +28,7 @@ from kept.stores.meta import (
 )
 from kept.stores.operations import Finding
 from kept.stores.read_ahead import ReadAhead
+from kept.stores.reading import last_change
 from kept.stores.reembedding import Reembedding
 from kept.stores.shelf import Shelf
 from kept.stores.spool import FolderSpool
@@ -119,7 +121,7 @@ class SqliteStore(Catalogue):
                 ) or (0, 0, 0, 0, bytes(32))
                 no, seq, chunks, terms, state = row
                 indexes = self.indexes(connection, no)
-                while indexes.dense.seq < seq or indexes.keyword.seq < seq:
+                if indexes.dense.seq != seq or indexes.keyword.seq != seq:
                     indexes.catch_up(connection, seq)
                 with indexes.lock.reading():
                     if indexes.hold(seq):
@@ -153,12 +155,18 @@ class SqliteStore(Catalogue):
                     self._index_folder() / epoch / f"tenant-{tenant}",
                     tenant,
                     dimension,
+                    partial(self._by_now, tenant),
                 )
                 self._indexes[(tenant, epoch)] = indexes
             self._indexes.move_to_end((tenant, epoch))
             while len(self._indexes) > OPEN_TENANTS:
                 self._indexes.popitem(last=False)[1].close()
             return indexes
+
+    def _by_now(self, tenant: int) -> int:
+        """Return a tenant's last change, whatever snapshot this thread holds."""
+        with self.database.latest() as connection:
+            return last_change(connection, tenant)
 
     def _index_folder(self) -> Path:
         """Return where indexes are kept: a read-only store has them elsewhere."""
