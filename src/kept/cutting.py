@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kept.errors import UnreadableSourceError
 from kept.receipts import NewChunk, NewDocument
@@ -25,7 +25,7 @@ class Cutting:
 
 def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocument:
     """Return a draft as a document with its chunks cut and analysed."""
-    text = draft.text.encode("utf-8", "replace").decode()
+    text = _storable(draft.text)
     pieces = _pieces(draft, text, cutting)
     if not pieces[0]:
         problem, advice = "there is no text in it", "hand in something to read"
@@ -65,7 +65,11 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
 def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece], int]:
     """Return the chunks with the tags of their sections, and what was left out."""
     if draft.pieces is not None:
-        given = [piece for piece in draft.pieces if piece.text.strip()]
+        given = [
+            replace(piece, text=_storable(piece.text))
+            for piece in draft.pieces
+            if piece.text.strip()
+        ]
         most = cutting.max_chunks or len(given)
         return given[:most], sum(len(piece.text) for piece in given[most:])
     cut = chunk_text(
@@ -76,6 +80,11 @@ def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece]
     )
     pieces = [DraftPiece(piece.text, piece.tags) for piece in cut.pieces]
     return pieces, cut.chars_left_out
+
+
+def _storable(text: str) -> str:
+    """Return *text* with a replacement for every half a character."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def passage(new: NewDocument, place: int) -> str:

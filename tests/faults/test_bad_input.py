@@ -9,6 +9,7 @@ import pytest
 
 from commands import Ran, kept
 from embedding_server import Vector, not_numbers, serving, zeros
+from kept.errors import InputError
 from kept.knowledge_base import KnowledgeBase
 
 GOOD = "The pump TW-C235 costs 410 euro, and its valve 12 euro more."
@@ -205,6 +206,15 @@ def test_null_bytes_and_lone_surrogates_are_survived(base: KnowledgeBase) -> Non
 
     assert receipt.status == "created"
     assert base.search("TW-C235").selection.candidates
+
+
+def test_half_a_character_costs_one_text_and_no_other(base: KnowledgeBase) -> None:
+    """What no store can hold is replaced in pieces, and refused where it is a name."""
+    [receipt] = base.add("A whole text. " + GOOD, pieces=["half \ud800", GOOD])
+
+    assert receipt.status == "created"
+    with pytest.raises(InputError, match="half a character"):
+        base.delete("\ud800")
 
 
 def test_an_argument_that_is_no_text_is_searched_and_shown(

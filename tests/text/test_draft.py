@@ -1,6 +1,7 @@
 """Drafts: declared fields are checked in one place."""
 
 import datetime as dt
+import re
 from typing import Any
 
 import pytest
@@ -115,6 +116,36 @@ def test_metadata_that_grows_without_end_is_refused() -> None:
 
     with pytest.raises(UnreadableSourceError, match="metadata"):
         merged([{"x": bomb}], "a.yaml")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "met"),
+    [
+        ("title", "half \ud800", r"title is 'half \ud800'"),
+        ("source_uri", "half \ud800", r"source_uri is 'half \ud800'"),
+        ("tags", ["whole", "half \ud800"], "tags is a list"),
+        ("metadata", {"ok": 1, "team": "half \ud800"}, r"'team' is 'half \ud800'"),
+        ("metadata", {"half \ud800": 1}, r"'half \ud800' is 1"),
+        ("metadata", {"ok": 1, "deep": [{"half \ud800": 1}]}, "'deep' is a list"),
+        ("metadata", {"ok": 1, "set": {"half \ud800"}}, "'set' is a set"),
+        ("metadata", {"ok": 1, "count": 10**5000}, "'count' is a int of thousands"),
+    ],
+)
+def test_what_no_store_could_hold_is_refused_by_name(
+    field: str, value: object, met: str
+) -> None:
+    """Half a character, or a number without end, is told before it is stored."""
+    with pytest.raises(UnreadableSourceError, match=re.escape(met)) as raised:
+        Draft(text="x", **{field: value})
+
+    assert str(raised.value).encode()
+
+
+@pytest.mark.parametrize("text", [b"bytes", None, 7, ["a", "b"]])
+def test_a_text_that_is_none_is_refused(text: object) -> None:
+    """A document is made of text, and of nothing that merely looks like it."""
+    with pytest.raises(UnreadableSourceError, match=r"text is .*expected a str"):
+        Draft(text=text)  # type: ignore[arg-type] -- that is the point
 
 
 def test_drafts_that_differ_only_in_encoding_are_equal() -> None:

@@ -98,7 +98,9 @@ def test_json_lines_give_a_draft_each_and_errors_in_place(tmp_path: Path) -> Non
         b'{"text": "x", "authority": "supreme"}\n'
         b'{"text": "half \\ud800"}\n'
         b'{"text": "\xff"}\n'
-        b'{"chunks": ["a", "b"]}'
+        b'{"chunks": ["a", "b"]}\n'
+        b'{"text": "x", "team": "half \\ud800"}\n'
+        b'{"text": "x", "count": ' + b"1" * 5000 + b"}"
     )
 
     items = list(read_path(file))
@@ -117,6 +119,8 @@ def test_json_lines_give_a_draft_each_and_errors_in_place(tmp_path: Path) -> Non
         "7",
         "8",
         "9",
+        "11",
+        "12",
     ]
     assert [isinstance(item, Draft) for item in items[:3]] == [True, False, True]
 

@@ -35,7 +35,7 @@ def _question(line: str, place: str) -> str:
         return plain
     try:
         row = json.loads(plain)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableSourceError(
             place, f"not JSON ({error})", "write a question, or an object with one"
         ) from error

@@ -9,6 +9,7 @@ from pathlib import Path
 import apsw
 
 from kept.errors import (
+    InputError,
     StoreBusyError,
     StoreCorruptError,
     StoreError,
@@ -216,6 +217,12 @@ def translated(path: Path) -> Iterator[None]:
             "restore it from a backup: it is the only copy of the documents"
         )
         raise StoreCorruptError(msg) from error
+    except UnicodeEncodeError as error:
+        msg = (
+            f"{error.object!r} holds half a character, which nothing here has; "
+            "expected text of whole ones"
+        )
+        raise InputError(msg) from error
     except apsw.ConnectionClosedError as error:
         msg = f"{path.parent} was closed here before; open it again to go on"
         raise StoreError(msg) from error

@@ -76,12 +76,25 @@ class Draft:
 
     def __post_init__(self) -> None:
         """Hold every declared field against its rule."""
-        source = self.source_uri or "draft"
+        source = _printable(str(self.source_uri)) or "draft"
+        if not isinstance(self.text, str):
+            raise UnreadableSourceError(
+                source, f"text is {_shortened(self.text)}", "expected a str"
+            )
         for name in FIELDS:
             object.__setattr__(self, name, _checked(name, getattr(self, name), source))
         if self.pieces is not None:
             pieces = tuple(DraftPiece.of(piece, source) for piece in self.pieces)
             object.__setattr__(self, "pieces", pieces)
+
+
+class _EntryError(ValueError):
+    """One entry of an object is not what it should be."""
+
+    def __init__(self, key: object, entry: object) -> None:
+        super().__init__(key, entry)
+        self.key = key
+        self.entry = entry
 
 
 def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
@@ -101,7 +114,8 @@ def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
             if known in FIELDS:
                 _add(fields, known, _checked(known, value, source))
             else:
-                _add(fields, "metadata", {name: _plain(name, value, source)})
+                entry = _checked("metadata", {name: value}, source)
+                _add(fields, "metadata", entry)
     return fields
 
 
@@ -121,41 +135,47 @@ def _checked(name: str, value: object, source: str) -> object:
     expected, parse = FIELDS[name]
     try:
         return parse(value)
+    except _EntryError as error:
+        met = f"{name} {error.key!r} is {_shortened(error.entry)}"
+        raise UnreadableSourceError(source, met, f"expected {expected}") from error
     except (TypeError, ValueError, KeyError) as error:
         raise UnreadableSourceError(
             source, f"{name} is {_shortened(value)}", f"expected {expected}"
         ) from error
 
 
-def _plain(name: str, value: object, source: str) -> object:
-    """Return a metadata value as JSON knows it, or name it."""
-    try:
-        return _as_json(value, [MAX_METADATA_VALUES])
-    except (TypeError, ValueError) as error:
-        raise UnreadableSourceError(
-            source, f"metadata {name!r} is {_shortened(value)}", f"expected {_JSON}"
-        ) from error
-
-
 def _shortened(value: object) -> str:
     """Show a value on one short line."""
-    if isinstance(value, str | int | float | dt.date):
-        return repr(value)[:80]
-    return f"a {type(value).__name__}: {reprlib.repr(value)}"[:80]
+    try:
+        if isinstance(value, str | int | float | dt.date):
+            return repr(value)[:80]
+        return f"a {type(value).__name__}: {reprlib.repr(value)}"[:80]
+    except ValueError:  # a whole number with more digits than Python writes out
+        return f"a {type(value).__name__} of thousands of digits"
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _text(value: object) -> str:
     if isinstance(value, dt.date):
         return value.isoformat()
     if isinstance(value, str | int | float) and not isinstance(value, bool):
-        return " ".join(str(value).split())
+        return _whole(" ".join(str(value).split()))
     raise TypeError
 
 
 def _verbatim(value: object) -> str:
     if isinstance(value, str):
-        return value
+        return _whole(value)
     raise TypeError
+
+
+def _whole(text: str) -> str:
+    """Return *text*, which no store takes with half a character in it."""
+    text.encode()
+    return text
 
 
 def _optional_text(value: object) -> str | None:
@@ -233,13 +253,19 @@ def _metadata(value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise TypeError
     room = [MAX_METADATA_VALUES]
-    return {str(name): _as_json(entry, room) for name, entry in value.items()}
+    stored: dict[str, Any] = {}
+    for key, entry in value.items():
+        try:
+            stored[_whole(str(key))] = _as_json(entry, room)
+        except (TypeError, ValueError) as error:
+            raise _EntryError(key, entry) from error
+    return stored
 
 
 def _from_json(value: str) -> object:
     try:
         return json.loads(value)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return None
 
 
@@ -250,30 +276,34 @@ def _as_json(value: object, room: list[int], depth: int = 0) -> object:
         raise ValueError
     match value:
         case None | bool() | int() | str():
+            _whole(str(value))  # fails too on more digits than Python writes out
             return value
         case float() if math.isfinite(value):
             return value
         case dt.date() | dt.time():
             return value.isoformat()
         case Mapping():
-            return {str(k): _as_json(v, room, depth + 1) for k, v in value.items()}
+            return {
+                _whole(str(k)): _as_json(v, room, depth + 1) for k, v in value.items()
+            }
         case list() | tuple():
             return [_as_json(v, room, depth + 1) for v in value]
         case set() | frozenset():
-            return sorted(str(v) for v in value)
+            return sorted(_whole(str(v)) for v in value)
     raise TypeError
 
 
 _PIECE_EXTRAS = ("tags", "labels", "metadata")
 PIECE_FIELDS = frozenset({"text", *_PIECE_EXTRAS})
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-_JSON = "a JSON value of at most 10,000 parts, without NaN"
+_TEXT = "text of whole characters"
+_JSON = "a JSON value of at most 10,000 parts, without NaN or half a character"
 _AUTHORITY: tuple[str, ...] = get_args(Authority)
 _HORIZON: tuple[str, ...] = get_args(TimeHorizon)
 
 FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
-    "title": ("text", _text),
-    "source_uri": ("text", _verbatim),
+    "title": (_TEXT, _text),
+    "source_uri": (_TEXT, _verbatim),
     "type": ("a name that is not empty", _type),
     "authority": (f"one of {', '.join(_AUTHORITY)}", _one_of(*_AUTHORITY)),
     "confidence": ("a number from 0 to 1", _confidence),

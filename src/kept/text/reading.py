@@ -362,15 +362,14 @@ def _draft(
     """Return a draft, or say why its text is none."""
     if not text.strip():
         raise UnreadableSourceError(source, "it has no text", "hand in a text")
-    draft = Draft(text=text, encoding=encoding, pieces=pieces, **fields)
     try:
         given = (piece.text for piece in pieces or ())
-        "".join((text, draft.title, draft.source_uri, *given)).encode()
+        "".join((text, *given)).encode()
     except UnicodeEncodeError as error:
         raise UnreadableSourceError(
             source, f"it holds half a character ({error.reason})", "mend the text"
         ) from error
-    return draft
+    return Draft(text=text, encoding=encoding, pieces=pieces, **fields)
 
 
 def _format_of(data: bytes, source: _Source) -> str:

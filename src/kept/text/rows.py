@@ -45,7 +45,7 @@ def json_rows(lines: Iterable[bytes], source: str, encoding: str | None) -> Rows
             yield UnreadableSourceError(
                 place, f"not UTF-8 ({error})", "state the encoding, or save it as UTF-8"
             )
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             yield UnreadableSourceError(
                 place, f"not JSON ({error})", "expected one object a line"
             )
@@ -179,5 +179,5 @@ def _listed(value: str) -> object:
     """Return the list that a table's cell stands for, or the cell as one piece."""
     try:
         return json.loads(value) if value.startswith("[") else [value]
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):
         return [value]
