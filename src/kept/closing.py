@@ -1,8 +1,11 @@
 """Closing: what holds something open lets go of it at the end of a ``with``."""
 
+import os
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Self
+
+from kept.errors import StoreError
 
 
 class Closing(ABC):
@@ -22,3 +25,27 @@ class Closing(ABC):
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+class Opener:
+    """The process that opened something, which is of no use to a fork of it.
+
+    Threads do not come along, and two processes on one connection disturb each other.
+    """
+
+    def __init__(self) -> None:
+        self._process = os.getpid()
+
+    @property
+    def gone(self) -> bool:
+        """Whether this process is another one."""
+        return os.getpid() != self._process
+
+    def demand(self, what: str) -> None:
+        """Refuse to use *what* in a fork."""
+        if self.gone:
+            msg = (
+                f"{what} was opened in process {self._process}, from which this one, "
+                f"{os.getpid()}, was forked; open it again here, or fork before"
+            )
+            raise StoreError(msg)

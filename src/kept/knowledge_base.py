@@ -1,6 +1,5 @@
 """A knowledge base: what a caller holds to put documents in and ask questions."""
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -11,7 +10,7 @@ from kept.answer import Answerer
 from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
 from kept.calibration import Calibration, calibration_of, known_cosines
 from kept.candidates import Passage
-from kept.closing import Closing
+from kept.closing import Closing, Opener
 from kept.filters import Filters
 from kept.ingest import Handed, Ingest
 from kept.ports import Crew, Embedder
@@ -19,16 +18,13 @@ from kept.presets import preset
 from kept.presets.overrides import overridden
 from kept.presets.plan import Configured, Parts, Plan
 from kept.receipts import Receipt, Source, histogram
-from kept.recorded import Recorded, recorded
+from kept.recorded import Recorded, recorded, sha256_of
 from kept.retrieve import Found, Request, Retriever
 from kept.selecting import Selecting
 from kept.settings import Settings
-from kept.stores.recording import (
-    last_paths,
-    last_queries,
-    named_queries,
-    traced,
-)
+from kept.stores.addresses import told
+from kept.stores.operations import Store
+from kept.stores.recording import last_paths, last_queries, named_queries, traced
 from kept.text.draft import Draft
 from kept.watching import Watch
 from kept.wiring import (
@@ -72,13 +68,22 @@ class KnowledgeBase(Closing):
         self.tenant = settings.tenant
         self._progress = progress
         self.watch = watch or watch_of(settings)
-        self.store = store_of(settings, writable=writable)
+        self._opener = Opener()
+        self._store = store_of(settings, writable=writable)
         self.models = LanguageModels(settings, self.watch)
         self._recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
 
+    @property
+    def store(self) -> Store:
+        """Where the documents are; refused to a fork of the process that opened it."""
+        self._opener.demand(f"the knowledge base {told(self.settings.store)!r}")
+        return self._store
+
     def close(self) -> None:
-        """Let go of every file."""
+        """Let go of every file, unless they are those of the process we forked from."""
+        if self._opener.gone:
+            return
         if self._recorder is not None:
             self._recorder.close()
         self.models.close()
@@ -109,8 +114,8 @@ class KnowledgeBase(Closing):
     def add(self, text: str, **fields: Any) -> list[Receipt]:  # noqa: ANN401 -- a draft's
         """Take one text in; *fields* are those of a draft, such as title and tags."""
         draft = Draft(text=text, **fields)
-        uri = draft.source_uri or f"text:{_digest(text)[:16]}"
-        source = Source(uri=uri, raw_sha256=_digest(repr(draft)))
+        uri = draft.source_uri or f"text:{sha256_of(text)[:16]}"
+        source = Source(uri=uri, raw_sha256=sha256_of(repr(draft)))
         return list(self.ingest([Handed(source=source, read=lambda: draft)]))
 
     def search(  # noqa: PLR0913 -- a question has as many sides
@@ -391,7 +396,3 @@ class KnowledgeBase(Closing):
             rules=duplicate_rules_of(settings, self.embedder),
             cutting=cutting_of(settings),
         )
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -19,6 +19,7 @@ from kept.gate import turned_away
 from kept.model import Candidate, Query, Scalar, rescored
 from kept.ports import Embedder, Leg, Shelf, Store
 from kept.presets.plan import Plan
+from kept.sharing import once_a_process
 from kept.signals import QueryTerms
 
 LONGEST_QUESTION = 20_000
@@ -28,7 +29,10 @@ NOTHING_RELEVANT = (
     "Try naming the topic, document or identifier you mean."
 )
 
-_LEGS = ThreadPoolExecutor(thread_name_prefix="kept-keyword")
+
+@once_a_process
+def _legs() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(thread_name_prefix="kept-keyword")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +153,7 @@ class Retriever:
         allowed = shelf.allowed(request.filters)
         tasks: dict[str, Future[Leg]] = {}
         if "keyword" in legs:
-            task = _LEGS.submit(shelf.keyword_leg, terms, depth, allowed)
+            task = _legs().submit(shelf.keyword_leg, terms, depth, allowed)
             tasks["keyword"] = task
         found: dict[str, Leg] = {}
         try:

@@ -19,9 +19,8 @@ def all_cores() -> int:
 def shared(parts: Sequence[Callable[[], T]]) -> list[T]:
     """Do all *parts*, those that nobody else has begun in this thread.
 
-    So whoever asks never waits for a helper that is busy elsewhere, or that a fork
-    has left behind: what is not begun is taken back. Worth it for work of which most
-    does not need the interpreter.
+    So whoever asks never waits for a helper that is busy elsewhere: what is not begun
+    is taken back. Worth it for work of which most does not need the interpreter.
     """
     if all_cores() == 1:
         return [part() for part in parts]
@@ -37,6 +36,17 @@ def shared(parts: Sequence[Callable[[], T]]) -> list[T]:
     return done
 
 
-@cache
+def once_a_process(make: Callable[[], T]) -> Callable[[], T]:
+    """Return *make* so that it makes one thing in every process.
+
+    Threads do not come along where a process is forked, only the pool of them.
+    """
+    made = cache(make)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.cache_clear)
+    return made
+
+
+@once_a_process
 def _helpers() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(all_cores() - 1, thread_name_prefix="kept-shared")

@@ -1,5 +1,7 @@
 """The embedded store keeps the contract of every store, and its own promises."""
 
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -182,8 +184,29 @@ def test_a_closed_knowledge_base_says_so(make_base: Make) -> None:
     base.search("anything?")
     base.close()
 
-    with pytest.raises(StoreError, match="was closed here before; open it again"):
+    said = "was closed here before; open it again"
+    with pytest.raises(StoreError, match=said):
         base.search("anything?")
+    with pytest.raises(StoreError, match=said):
+        base.last_queries(1)
+    with ThreadPoolExecutor(1) as pool, pytest.raises(StoreError, match=said):
+        pool.submit(base.search, "anything?").result()
+
+
+def test_a_thread_that_ends_leaves_no_connection(base: KnowledgeBase) -> None:
+    """A program that asks from ever new threads does not run out of files."""
+    seen: list[weakref.ref[object]] = []
+
+    def ask() -> None:
+        base.search("anything?")
+        with base.store.database.reading() as connection:
+            seen.append(weakref.ref(connection))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join()
+
+    assert [reference() for reference in seen] == [None]
 
 
 def test_a_deleted_document_is_gone_from_every_table(base: KnowledgeBase) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from weakref import WeakSet
 
 import apsw
 
@@ -40,7 +41,10 @@ class Database:
         self.writable = writable
         self._local = threading.local()
         self._lock = threading.RLock()
-        self._opened: list[apsw.Connection] = []
+        # Whoever uses a connection holds it: a reader goes with its thread.
+        self._opened: WeakSet[apsw.Connection] = WeakSet()
+        self._opening = threading.Lock()
+        self._closed = False
         self._relaxing = threading.RLock()
         self._relaxed: apsw.Connection | None = None
         with translated(path):
@@ -99,9 +103,11 @@ class Database:
 
     def close(self) -> None:
         """Close every connection that was opened here."""
-        for connection in self._opened:
+        with self._opening:
+            self._closed = True
+            opened = list(self._opened)
+        for connection in opened:
             connection.close()
-        self._opened.clear()
 
     def _read_only(self) -> StoreReadOnlyError:
         return StoreReadOnlyError(
@@ -118,6 +124,8 @@ class Database:
         return reader
 
     def _connect(self, cache_kib: int = _READERS_KIB) -> apsw.Connection:
+        if self._closed:
+            raise apsw.ConnectionClosedError
         if self.writable:
             connection = apsw.Connection(str(self.path), flags=_READ_WRITE)
         else:
@@ -130,7 +138,8 @@ class Database:
         # Else many a statement is parsed again with every value that is bound to it,
         # in case the value speaks for another plan; that takes as long as a lookup.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        self._opened.append(connection)
+        with self._opening:
+            self._opened.add(connection)
         return connection
 
     def _connect_read_only(self) -> apsw.Connection:

@@ -60,21 +60,23 @@ class Recorder:
         Queries that come within a moment are written together: waking a thread
         costs a query more than handing over to one that is waiting already.
         """
+        if self._closed:
+            return
         self._pending.append((tenant, now(), make))
         if not self._waiting:
             self._waiting = True
             self._thread.submit(self._write_soon)
 
     def flush(self) -> None:
-        """Wait until everything that was noted is written."""
+        """Wait until everything that was noted is written; it is, once closed."""
+        if self._closed:
+            return
         self._hurry.set()
         self._thread.submit(self._write).result()
         self._hurry.clear()
 
     def close(self) -> None:
         """Write what is left; a second time does nothing."""
-        if self._closed:
-            return
         self.flush()
         self._closed = True
         self._thread.shutdown()
