@@ -159,10 +159,14 @@ def _command(
     yield inspect.cleandoc(command.help or "")
     arguments = " ".join(command.collect_usage_pieces(context))
     yield f"```\n{path} {arguments}\n```"
-    rows = [
-        f"| `{', '.join(parameter.opts)}` | {_cell(parameter.help or '')} |"
+    records = [
+        parameter.get_help_record(context)
         for parameter in command.params
         if parameter.param_type_name == "option" and "--help" not in parameter.opts
+    ]
+    rows = [
+        f"| `{_cell(names)}` | {_cell(' '.join(meaning.split()))} |"
+        for names, meaning in records
     ]
     if rows:
         yield "\n".join(["| option | meaning |", "|---|---|", *rows])

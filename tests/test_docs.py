@@ -20,6 +20,14 @@ def test_the_reference_is_what_the_code_says() -> None:
     assert import_module("generate").stale() == []
 
 
+def test_the_reference_shows_options_as_help_does() -> None:
+    """Both sides of a switch, what a value looks like, and what it is by default."""
+    page = (DOCS / "reference" / "cli.md").read_text("utf-8")
+
+    assert "| `--stream / --no-stream` | Print the answer as it comes." in page
+    assert "| `--window <int range>` | Lines of a chunk. [default: 8;" in page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """A relative link names a file that exists."""

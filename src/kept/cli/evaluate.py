@@ -219,7 +219,9 @@ def compare(
     after: Annotated[Path, typer.Argument(help="Run B.")],
     gates: Annotated[
         list[str] | None,
-        typer.Option("--gate", help="What B must hold, such as 'nDCG@10 >= -0.005'."),
+        typer.Option(
+            "--gate", help="Bound on the change, such as 'nDCG@10 >= -0.005'."
+        ),
     ] = None,
     html: Html = None,
     junit: Junit = None,

@@ -101,7 +101,7 @@ def why_not(
 def replay(
     numbers: Annotated[
         list[int] | None,
-        typer.Argument(help="Numbers of recorded queries.", metavar="[NO]..."),
+        typer.Argument(help="Numbers of recorded queries.", metavar="NO"),
     ] = None,
     last: Annotated[
         int, typer.Option("--last", min=1, help="Without numbers: so many latest.")
