@@ -63,6 +63,18 @@ def test_people_get_passages_and_the_funnel() -> None:
     assert "3 recalled + 0 added = 1 selected + 2 dropped" in ran.out
 
 
+def test_a_passage_without_title_and_source_is_told_by_its_id() -> None:
+    """What is not known of a passage leaves no gap."""
+    ran = kept(
+        *("select", QUESTION, "--scores", "distance", "--embedder", "hash"),
+        stdin=as_lines(PASSAGES[1]),
+    )
+
+    first, _, text = ran.out.splitlines()
+    assert first == "[1] (leeds)"
+    assert text == "    The Leeds office opens at eight."
+
+
 def test_a_knowledge_base_weighs_the_words(tmp_path: Path) -> None:
     """--store opens one; its state is in the fingerprint."""
     (tmp_path / "a.txt").write_text("The Leeds office opens at eight.")

@@ -78,9 +78,11 @@ def print_found(found: Found) -> None:
         document = candidate.document
         shield = ", protected" if candidate.protected else ""
         relevance = candidate.signals.get("relevance", 0.0)
-        say(f"[{place}] {document.title or document.source_uri}  ({candidate.id})")
+        name = document.title or document.source_uri
+        say(f"[{place}] {f'{name}  ' if name else ''}({candidate.id})")
         say(f"    relevance {relevance:.0%}, score {candidate.score:.3f}{shield}")
-        say(f"    {document.source_uri}")
+        if document.source_uri:
+            say(f"    {document.source_uri}")
         say(f"    {shortened(snippet_of(place, told, candidate.chunk.text), 300)}")
 
 
