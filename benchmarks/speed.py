@@ -272,7 +272,7 @@ def introduction(picture: str, tables: Sequence[Table]) -> str:
     texts = "\n".join(table.markdown() for table in tables)
     return (
         "# Speed, side by side\n\n"
-        f"{platform.machine()}, {platform.python_version()}, two cores; "
+        f"{platform.machine()}, Python {platform.python_version()}, two cores; "
         "measured with `make bench-peers`, one system after the other.\n"
         "Versions are in `benchmarks/peers/speed/`.\n\n"
         f"![medians by size]({picture})\n\n{texts}"
