@@ -23,12 +23,12 @@ from typing import Any
 from kept.embedders.hash import HashEmbedder
 from kept.embedders.minilm import MiniLmEmbedder
 from kept.evaluation.selective import Attempt, risk_coverage
-from kept.model import Candidate, Chunk, Document
+from kept.model import Candidate, Chunk, Document, Query
 from kept.pipeline import Pipeline
 from kept.presets.few_shot import FEW_SHOT, FewShotSettings
 from kept.presets.plan import Parts
 from kept.questionnaire import Item, Questionnaire
-from kept.references import Evidence, ReferenceBundle, check_split, choose_references
+from kept.references import ReferenceBundle, check_split
 
 ITEMS = 20
 HELD_OUT = 4
@@ -163,9 +163,9 @@ def measured(
     """Return ordinal error, coverage and the area under risk and coverage."""
     attempts = []
     for row, candidates in zip(asked, pools, strict=True):
-        evidence = Evidence({row.item: row.text})
-        bundle = choose_references(
-            evidence, {row.item: candidates}, pipeline, questionnaire
+        selection = pipeline(Query(text=row.text, item=row.item), candidates)
+        bundle = ReferenceBundle(
+            questionnaire=questionnaire, selections={row.item: selection}
         )
         attempts.append(attempt(row, bundle))
     curve = risk_coverage(attempts)

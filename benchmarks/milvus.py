@@ -26,7 +26,8 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "stores" / "milvus")]
 from lite_server import LiteServer, free_port  # noqa: E402 -- found just above
 
 from kept.embedders.minilm import MiniLmEmbedder  # noqa: E402
-from kept.stores.milvus.store import MilvusStore, store_at  # noqa: E402
+from kept.stores.milvus.address import address_of  # noqa: E402
+from kept.stores.milvus.store import MilvusStore  # noqa: E402
 from kept.stores.sqlite import SqliteStore  # noqa: E402
 
 DEPTH = 50
@@ -55,7 +56,7 @@ def measured(source: Path, questions: list[str], scratch: Path) -> dict[str, Any
         shutil.copy(source / "kept.sqlite", scratch / name)
     server = LiteServer(scratch / "data", free_port())
     server.start()
-    there = store_at(server.url(scratch / "there", timeout_seconds=300))
+    there = MilvusStore(address_of(server.url(scratch / "there", timeout_seconds=300)))
     here = SqliteStore(scratch / "here")
     try:
         found = {"load": os.getloadavg()[0], "cores": os.cpu_count()}

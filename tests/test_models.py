@@ -91,7 +91,6 @@ def test_installing_from_a_folder_leaves_a_sound_model(
     assert ("building minilm", 1, 1) in steps
     [model] = models.installed()
     assert (model.name, model.folder) == ("minilm", folder)
-    assert model.size_bytes > 100_000_000
     assert model.manifest["built_with"].keys() == {"numpy", "onnx"}
 
 

@@ -21,7 +21,7 @@ from kept.errors import (
 )
 from kept.evidence import EvidenceExtractor, is_grounded
 from kept.labelling import ChunkScorer, ChunkScores, load_scores, prompt_hash
-from kept.model import Candidate, Chunk, Document
+from kept.model import Candidate, Chunk, Document, Query
 from kept.pipeline import Pipeline
 from kept.ports import Vectors
 from kept.prompts import ContextRecord
@@ -32,12 +32,7 @@ from kept.questionnaire import (
     load_questionnaire,
     phq8,
 )
-from kept.references import (
-    Evidence,
-    ReferenceBundle,
-    check_split,
-    choose_references,
-)
+from kept.references import Evidence, ReferenceBundle, check_split
 from kept.stages import CharBudget, LabelRequired, TagFilter, TopK
 from kept.testing import candidates
 from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
@@ -198,37 +193,24 @@ def test_a_reference_cannot_end_the_block_or_forge_another(
 
 
 def test_references_are_chosen_item_by_item() -> None:
-    """Each item's candidates go through the chain with its own evidence."""
-    evidence = Evidence({"Sleep": "up at four", "Tired": "no energy at all"})
-    pools = {
-        "Sleep": candidates("""
-            a 0.9 text=none label.Sleep=null tags=Sleep
-            b 0.8 text=12345 label.Sleep=2 tags=Sleep
-            c 0.7 text=12345 label.Sleep=1 tags=Tired
-            d 0.6 text=12345 label.Sleep=3 tags=Sleep
-        """),
-        "Moving": candidates("x 0.9 label.Moving=1"),
-    }
+    """Each item's candidates go through the chain, and what is left is shown."""
+    pool = candidates("""
+        a 0.9 text=none label.Sleep=null tags=Sleep
+        b 0.8 text=12345 label.Sleep=2 tags=Sleep
+        c 0.7 text=12345 label.Sleep=1 tags=Tired
+        d 0.6 text=12345 label.Sleep=3 tags=Sleep
+    """)
     chain = Pipeline.of(TagFilter(), LabelRequired(), TopK(2), CharBudget(5))
 
-    made = choose_references(evidence, pools, chain, PHQ8)
+    made = ReferenceBundle(
+        questionnaire=PHQ8,
+        selections={
+            "Sleep": chain(Query(text="up at four", item="Sleep"), pool),
+            "Tired": chain(Query(text="no energy at all", item="Tired"), ()),
+        },
+    )
 
     assert [(e.item, e.chunk_id, e.label) for e in made.entries] == [("Sleep", "b", 2)]
-    assert list(made.selections) == ["Sleep", "Tired"]
-
-
-def test_each_item_may_have_its_own_chain() -> None:
-    """A judge or a budget can differ from item to item."""
-    evidence = Evidence({"Sleep": "up at four", "Tired": "no energy"})
-    pool = candidates("""
-        a 0.9 label.Sleep=2 label.Tired=2
-        b 0.8 label.Sleep=1 label.Tired=1
-    """)
-    chains = {"Sleep": Pipeline.of(TopK(1)), "Tired": Pipeline.of(TopK(2))}
-
-    made = choose_references(evidence, {"Sleep": pool, "Tired": pool}, chains, PHQ8)
-
-    assert [e.chunk_id for e in made.entries] == ["a", "a", "b"]
 
 
 def test_evidence_is_embedded_in_one_call_in_order() -> None:
@@ -661,9 +643,14 @@ def test_the_example_goes_the_whole_path() -> None:
     }
     chain = Pipeline.of(TagFilter(), LabelRequired(), TopK(2))
 
-    made = choose_references(evidence, pools, chain, PHQ8)
+    def choose() -> ReferenceBundle:
+        asked = {key: Query(text=evidence.texts[key], item=key) for key in pools}
+        selections = {key: chain(query, pools[key]) for key, query in asked.items()}
+        return ReferenceBundle(questionnaire=PHQ8, selections=selections)
 
-    assert made == choose_references(evidence, pools, chain, PHQ8)
+    made = choose()
+
+    assert made == choose()
     assert {e.item for e in made.entries} == set(given)
     assert len(made.entries) == 10
     assert made.text.startswith("<Reference Examples>\n\n(PHQ8_NoInterest Score: ")

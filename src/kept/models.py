@@ -48,7 +48,6 @@ class InstalledModel:
 
     name: str
     folder: Path
-    size_bytes: int
     manifest: Mapping[str, Any]
 
 
@@ -127,8 +126,7 @@ def installed() -> list[InstalledModel]:
         folder = model_folder(name)
         with suppress(OSError, ValueError):
             manifest = _manifest(folder)
-            size = sum(path.stat().st_size for path in folder.iterdir())
-            found.append(InstalledModel(name, folder, size, manifest))
+            found.append(InstalledModel(name, folder, manifest))
     return found
 
 

@@ -11,8 +11,7 @@ from typing import Any
 from kept.decisions import Selection
 from kept.errors import BadVectorError, EmbedderError, InputError
 from kept.fencing import neutral
-from kept.model import Candidate, Query
-from kept.pipeline import Pipeline
+from kept.model import Candidate
 from kept.ports import Embedder, Vectors
 from kept.questionnaire import Questionnaire
 
@@ -139,27 +138,6 @@ class Evidence:
             )
             raise BadVectorError(msg)
         return dict(zip(self.texts, rows, strict=True))
-
-
-def choose_references(
-    evidence: Evidence,
-    candidates: Mapping[str, Iterable[Candidate]],
-    pipeline: Pipeline | Mapping[str, Pipeline],
-    questionnaire: Questionnaire,
-) -> ReferenceBundle:
-    """Pass each item's candidates through its pipeline.
-
-    The query of an item is its evidence. Items without evidence have no references;
-    *pipeline* may differ from item to item.
-    """
-    selections = {}
-    for item in questionnaire.keys:
-        if item not in evidence.texts:
-            continue
-        chain = pipeline if isinstance(pipeline, Pipeline) else pipeline[item]
-        query = Query(text=evidence.texts[item], item=item)
-        selections[item] = chain(query, candidates.get(item, ()))
-    return ReferenceBundle(questionnaire=questionnaire, selections=selections)
 
 
 def check_split(references: Iterable[object], evaluation: Iterable[object]) -> None:

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 from kept.errors import InputError
 from kept.evaluation.selective import (
     Attempt,
-    attempts_from,
     curve_names,
     curve_of,
     optimum,
     risk_coverage,
 )
 
-REFERENCE = attempts_from([2, 3, 1, None], [2, 1, 1, 0], [2, 2, 1, 0])
+REFERENCE = (Attempt(0, 2), Attempt(2, 2), Attempt(0, 1), Attempt(None, 0))
 
 attempts = st.lists(
     st.builds(
@@ -99,12 +98,6 @@ def test_not_a_number_is_refused() -> None:
     """A confidence that is NaN is an error, not an order."""
     with pytest.raises(InputError, match="confidence is nan"):
         risk_coverage([Attempt(1, float("nan"))])
-
-
-def test_uneven_columns_are_refused() -> None:
-    """Every prediction needs its truth and its confidence."""
-    with pytest.raises(InputError, match="2 predictions, 1 truths"):
-        attempts_from([1, 2], [1], [1, 1])
 
 
 @given(attempts)

@@ -14,7 +14,6 @@ from kept.evaluation.trec import (
     descending,
     read_qrels,
     read_run,
-    write_qrels,
     write_run,
 )
 
@@ -43,7 +42,7 @@ def test_scores_strictly_descend_in_single_precision(scores: list[float]) -> Non
 def test_judgements_come_in_three_or_four_columns(tmp_path: Path) -> None:
     """BEIR's table and TREC's columns hold the same."""
     (tmp_path / "beir.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
-    write_qrels(tmp_path / "trec.txt", {"q": {"d": 1}})
+    (tmp_path / "trec.txt").write_text("q 0 d 1\n")
 
     assert read_qrels(tmp_path / "beir.tsv") == read_qrels(tmp_path / "trec.txt")
 

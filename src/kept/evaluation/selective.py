@@ -108,29 +108,7 @@ def optimum(attempts: Iterable[Attempt]) -> RiskCoverage:
     Least loss first, equal losses together. Coarse ties of a real confidence can
     undercut it by a hair in AURC (a chord below a bent curve), never in AUGRC.
     """
-    return risk_coverage(
-        Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts
-    )
-
-
-def attempts_from(
-    predictions: Sequence[Number | None],
-    truths: Sequence[Number],
-    confidences: Sequence[Number],
-    loss: Callable[[Number, Number], Number] | None = None,
-) -> tuple[Attempt, ...]:
-    """Compare predictions with truths, by absolute *loss*; None is a refusal."""
-    lost = loss or _absolute
-    if not len(predictions) == len(truths) == len(confidences):
-        msg = (
-            f"{len(predictions)} predictions, {len(truths)} truths and "
-            f"{len(confidences)} confidences; give one of each per question"
-        )
-        raise InputError(msg)
-    return tuple(
-        Attempt(None if p is None else lost(p, t), c)
-        for p, t, c in zip(predictions, truths, confidences, strict=True)
-    )
+    return risk_coverage(_with_hindsight(attempts))
 
 
 def curve_names(coverages: Sequence[float] = ()) -> tuple[str, ...]:
@@ -146,9 +124,7 @@ def curve_of(attempts: Sequence[Attempt], coverages: Sequence[float] = ()) -> St
     of *coverages*; NaN where nothing was answered or a coverage is not reached.
     """
     real = _curves_of(attempts)
-    ideal = _curves_of(
-        [Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts]
-    )
+    ideal = _curves_of(_with_hindsight(attempts))
 
     def columns(counts: Floats) -> Floats:
         curves, best = real(counts), ideal(counts)
@@ -161,6 +137,11 @@ def curve_of(attempts: Sequence[Attempt], coverages: Sequence[float] = ()) -> St
         return np.full((len(counts), 4 + len(coverages)), np.nan)
 
     return columns if any(a.loss is not None for a in attempts) else nothing
+
+
+def _with_hindsight(attempts: Iterable[Attempt]) -> list[Attempt]:
+    """Return the attempts as if each had known its loss beforehand."""
+    return [Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts]
 
 
 @dataclass(frozen=True)
@@ -226,10 +207,6 @@ def _area(steps: Sequence[tuple[Number, Number]], to: Number | None) -> Number:
 def _trapezoid(heights: Floats, places: Floats) -> Floats:
     middle = (heights[:, 1:] + heights[:, :-1]) / 2
     return np.asarray((middle * np.diff(places, axis=1)).sum(axis=1))
-
-
-def _absolute(prediction: Number, truth: Number) -> Number:
-    return abs(Fraction(prediction) - Fraction(truth))
 
 
 def _exact(part: Number, whole: int) -> Number:

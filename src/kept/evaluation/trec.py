@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from kept.errors import InputError
-from kept.evaluation.collection import Qrels
 from kept.evaluation.lines import at_line, text_lines
 
 Ranking = tuple[tuple[str, float], ...]
@@ -110,14 +109,6 @@ def run_lines(run: Run, tag: str = "kept") -> Iterable[str]:
 def write_run(path: Path, run: Run, tag: str = "kept") -> None:
     """Write a run for other tools to read."""
     path.write_text("".join(f"{line}\n" for line in run_lines(run, tag)), "utf-8")
-
-
-def write_qrels(path: Path, qrels: Qrels) -> None:
-    """Write judgements in TREC's four columns."""
-    with path.open("w", encoding="utf-8") as stream:
-        for question_id, grades in qrels.items():
-            for passage_id, grade in grades.items():
-                stream.write(f"{question_id} 0 {passage_id} {grade}\n")
 
 
 def descending(scores: Sequence[float]) -> list[float]:

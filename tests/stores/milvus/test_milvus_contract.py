@@ -7,7 +7,8 @@ import pytest
 from lite_server import LiteServer
 
 from kept.ports import Store
-from kept.stores.milvus.store import MilvusStore, store_at
+from kept.stores.milvus.address import address_of
+from kept.stores.milvus.store import MilvusStore
 from kept.testing_contracts import StoreContract
 
 
@@ -25,6 +26,6 @@ class TestMilvusStore(StoreContract):
 
     def store(self, name: str) -> Store:
         """Return a store in a folder of its own, and collections of its own."""
-        store = store_at(self.milvus.url(self.folder / name))
+        store = MilvusStore(address_of(self.milvus.url(self.folder / name)))
         self.opened.append(store)
         return store

@@ -20,7 +20,7 @@ from kept.settings import Settings
 from kept.stores.milvus import faults
 from kept.stores.milvus.address import address_of
 from kept.stores.milvus.server import Server
-from kept.stores.milvus.store import store_at
+from kept.stores.milvus.store import MilvusStore
 from kept.testing_store import PAGES
 from taking import long_text
 
@@ -102,7 +102,7 @@ def test_a_wrong_token_is_told_apart_from_a_silent_server(tmp_path: Path) -> Non
     """The error names the setting that holds the token, and not the token."""
     with answering({"Connect": refused, "GetVersion": refused}) as port:
         url = f"milvus://me:wrong-secret@127.0.0.1:{port}?metadata={tmp_path}"
-        store = store_at(url)
+        store = MilvusStore(address_of(url))
         with pytest.raises(StoreError, match="refuses the token") as raised:
             store.server.collections("kept")
         store.close()
@@ -116,7 +116,8 @@ def test_a_server_that_cannot_rank_words_is_refused(tmp_path: Path) -> None:
     """BM25 came with 2.5; an older server is named with its version."""
     calls = {"Connect": connected, "GetVersion": version("v2.4.17")}
     with answering(calls) as port:
-        store = store_at(f"milvus://127.0.0.1:{port}?metadata={tmp_path}")
+        url = f"milvus://127.0.0.1:{port}?metadata={tmp_path}"
+        store = MilvusStore(address_of(url))
         with pytest.raises(StoreError, match=r"version v2\.4\.17.*upgrade it to 2\.5"):
             store.server.collections("kept")
         store.close()

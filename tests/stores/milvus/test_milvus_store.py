@@ -19,8 +19,9 @@ from kept.settings import Settings
 from kept.sources import Handing
 from kept.stores import doctor
 from kept.stores.milvus import names, view
+from kept.stores.milvus.address import address_of
 from kept.stores.milvus.server import Row
-from kept.stores.milvus.store import MilvusStore, store_at
+from kept.stores.milvus.store import MilvusStore
 from kept.testing_store import PAGES
 
 DOCS = Path(__file__).parents[3] / "docs" / "concepts"
@@ -383,7 +384,8 @@ def test_a_store_to_be_read_searches_and_changes_nothing(
     before = answers(base)
     base.close()
 
-    reader = store_at(milvus.url(tmp_path / "base"), writable=False)
+    address = address_of(milvus.url(tmp_path / "base"))
+    reader = MilvusStore(address, writable=False)
     with reader.shelf("default") as shelf:
         found = shelf.keyword_leg(shelf.weigh(QUESTIONS[2]), 5, None)
     reader.close()

@@ -10,7 +10,7 @@ from kept.signals import QueryTerms
 from kept.stores.index_ports import Indexes, Keys
 from kept.stores.locks import file_lock
 from kept.stores.meta import epoch_of
-from kept.stores.milvus.address import Address, address_of
+from kept.stores.milvus.address import Address
 from kept.stores.milvus.collections import Collections, identity_of
 from kept.stores.milvus.truth import Truth
 from kept.stores.milvus.view import View
@@ -65,10 +65,3 @@ class MilvusStore(SqliteStore):
         if not self.writable:
             return nullcontext
         return partial(file_lock, self.folder / "locks" / f"{name}.lock")
-
-
-def store_at(
-    url: str, *, writable: bool = True, token: str | None = None
-) -> MilvusStore:
-    """Return the store of an address whose documents are in a folder."""
-    return MilvusStore(address_of(url, token), writable=writable)
