@@ -334,12 +334,21 @@ def test_similarities_are_kept_for_setting_thresholds(base: KnowledgeBase) -> No
     """Accepted and rejected pairs alike, as a distribution."""
     taken(base, handed("a.txt", LONG), handed("b.txt", LONG + "Impact."))
 
-    assert [(s.rule, s.accepted) for s in base.store.similarities("default")] == [
-        ("prefix", True)
-    ]
     assert base.similarity_histogram() == [
         {"rule": "prefix", "from": 1.0, "accepted": 1, "rejected": 0}
     ]
+
+
+def test_similarities_are_counted_where_they_are_stored(base: KnowledgeBase) -> None:
+    """What is read grows with the bins, not with the comparisons."""
+    taken(base, *(handed(f"{n}.txt", f"{PAGE}\n\n{n}") for n in range(6)))
+
+    [bin_] = base.store.similarities("default", 2.0)
+
+    assert (bin_.rule, bin_.step, bin_.accepted, bin_.times > 5) == (
+        *("cosine", 0, False),
+        True,
+    )
 
 
 def test_deleting_a_document_with_near_copies_asks_first(base: KnowledgeBase) -> None:

@@ -145,3 +145,38 @@ def test_an_unknown_level_is_refused_at_once() -> None:
     """Before the first line is due."""
     with pytest.raises(SettingsError, match="KEPT_LOG_LEVEL is 'loud'; expected one"):
         log_to_stderr("loud")
+
+
+def test_what_a_library_warns_of_is_a_line_like_ours() -> None:
+    """The server's and the form parser's words are JSON where ours are."""
+    code = (
+        "import logging; from kept.cli.output import log_to_stderr\n"
+        "log_to_stderr('info')\n"
+        "heard = logging.getLogger('uvicorn.error')\n"
+        "heard.info('nobody hears'); heard.warning('Invalid %s', 'request')\n"
+        "try: 1 / 0\n"
+        "except ZeroDivisionError: heard.exception('it\\nbroke')\n"
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+    warned, failed = map(json.loads, ran.stderr.splitlines())
+    assert (warned["level"], warned["told"]) == ("warning", "Invalid request")
+    assert (failed["level"], failed["told"]) == ("error", "it\nbroke")
+    assert failed["library"] == "uvicorn.error"
+    assert "ZeroDivisionError" in failed["exception"]
+
+
+def test_a_line_of_a_library_that_cannot_be_put_together_breaks_nothing(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Whoever logged it goes on with what it was doing."""
+    record = logging.LogRecord(
+        "library", logging.WARNING, "here.py", 1, "%d things", ("no number",), None
+    )
+
+    logs.LibraryLines().emit(record)
+
+    assert "Logging error" in capsys.readouterr().err

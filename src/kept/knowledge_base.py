@@ -380,7 +380,7 @@ class KnowledgeBase(Closing):
 
     def similarity_histogram(self, width: float = 0.05) -> list[dict[str, Any]]:
         """Return how often each similarity was accepted and rejected, by rule."""
-        return histogram(self.store.similarities(self.tenant), width)
+        return histogram(self.store.similarities(self.tenant, width), width)
 
     def _claim(self) -> None:
         self.store.claim(self.embedder.id, self.embedder.dimension)

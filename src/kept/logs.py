@@ -90,6 +90,27 @@ def heard(level: int) -> bool:
     return True
 
 
+class LibraryLines(logging.Handler):
+    """Writes what a library logs and nobody else hears, as lines like our own."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Pass a line on; one that cannot be written is told as logging does."""
+        try:
+            logger = Logger(record.name)
+            write = logger.error if record.levelno >= logging.ERROR else logger.warning
+            error = record.exc_info[1] if record.exc_info else None
+            raised = {} if error is None else {"exc_info": error}
+            told = record.getMessage()
+            write("library_logged", library=record.name, told=told, **raised)
+        except Exception:  # noqa: BLE001 -- its caller is in the middle of other work
+            self.handleError(record)
+
+
+def take_over_libraries() -> None:
+    """Have libraries' warnings that no handler takes written as lines like our own."""
+    logging.lastResort = LibraryLines(logging.WARNING)
+
+
 def with_trace_ids(
     logger: object, method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:

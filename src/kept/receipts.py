@@ -1,9 +1,8 @@
 """Receipts: what ingestion writes, and what it leaves behind as proof."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kept.model import Authority, Document, TimeHorizon
 
@@ -139,12 +138,21 @@ class Similarity:
     accepted: bool
 
 
-def histogram(seen: Iterable[Similarity], width: float) -> list[dict[str, Any]]:
+class Similarities(NamedTuple):
+    """How many comparisons fell into one bin: *step* counts bins from zero."""
+
+    rule: str
+    step: int
+    accepted: bool
+    times: int
+
+
+def histogram(seen: Iterable[Similarities], width: float) -> list[dict[str, Any]]:
     """Return how often each similarity was accepted and rejected, by rule."""
     counts: dict[tuple[str, float], list[int]] = {}
     for one in seen:
-        start = round(math.floor(one.similarity / width + 1e-9) * width, 9)
-        counts.setdefault((one.rule, start), [0, 0])[not one.accepted] += 1
+        start = round(one.step * width, 9)
+        counts.setdefault((one.rule, start), [0, 0])[not one.accepted] += one.times
     return [
         {"rule": rule, "from": start, "accepted": accepted, "rejected": rejected}
         for (rule, start), (accepted, rejected) in sorted(counts.items())

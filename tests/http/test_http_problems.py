@@ -42,6 +42,7 @@ BAD_BODIES = (
     (b"[" * 100_000, "invalid_json"),
     (b'{"question": "a", "item": "' + b"x" * 300 + b'"}', "invalid_request"),
 )
+HALF = b'{"question": "half \\ud800 a character"}'
 LONG_AGO = "a question about nothing in particular"
 
 
@@ -372,3 +373,26 @@ def test_problems_have_their_own_media_type(house: House) -> None:
     response = house.client.get("/v1/keys")
 
     assert response.headers["content-type"] == MEDIA_TYPE
+
+
+def test_half_a_character_is_refused_in_plain_words(house: House) -> None:
+    """Nobody who sends JSON has to know what a codec is."""
+    response = house.ask(
+        "POST", "/v1/search", content=HALF, headers={"content-type": "application/json"}
+    )
+
+    told = problem(response, 422, "invalid_request")
+    assert told["detail"] == "body: half a character, '\\ud800'; send whole ones"
+
+
+def test_a_redirect_stays_on_the_address_that_was_asked(house: House) -> None:
+    """Behind a proxy that ends TLS only the client knows scheme and host."""
+    response = house.ask(
+        "GET",
+        "/v1/documents/?limit=1",
+        headers={"host": "elsewhere.example"},
+        follow_redirects=False,
+    )
+
+    assert response.status_code == 307
+    assert response.headers["location"] == "/v1/documents?limit=1"

@@ -9,7 +9,13 @@ from io import TextIOWrapper
 from typing import Any
 
 from kept.errors import SettingsError
-from kept.logs import as_line, configure_later, printable, with_trace_ids
+from kept.logs import (
+    as_line,
+    configure_later,
+    printable,
+    take_over_libraries,
+    with_trace_ids,
+)
 
 WIDEST = 100_000
 INTERRUPTED = 130
@@ -42,6 +48,7 @@ def log_to_stderr(level: str | None = None) -> None:
         LEVELS[(level or "warning").lower()],
         partial(_configure, as_json=level is not None),
     )
+    take_over_libraries()
 
 
 def _configure(level: int, *, as_json: bool) -> None:

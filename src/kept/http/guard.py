@@ -9,6 +9,7 @@ body would begin.
 import secrets
 import time
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request, cookie_parser
@@ -178,6 +179,8 @@ class _Exchange:
             headers["x-request-id"] = self.id
             for name, value in SECURITY.items():
                 headers.setdefault(name, value)
+            if "location" in headers:
+                headers["location"] = _from_here(headers["location"])
         if self._scope["method"] == "HEAD":
             await self._send_head(message)
         else:
@@ -228,3 +231,8 @@ class _Exchange:
         method = method if method in METHODS else "other"
         metrics.requests.labels(method, path, str(self._status)).inc()
         metrics.seconds.labels(method, path).observe(seconds)
+
+
+def _from_here(place: str) -> str:
+    """Return an address of ours without scheme and host, which a proxy knows better."""
+    return urlunsplit(urlsplit(place)._replace(scheme="", netloc=""))

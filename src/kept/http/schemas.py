@@ -37,7 +37,7 @@ def check_json(value: object, depth: int = 0) -> None:
         msg = f"nested deeper than {DEEPEST}"
         raise ValueError(msg)
     if isinstance(value, str):
-        value.encode()
+        _check_text(value)
     elif isinstance(value, int | float) and not -LARGEST <= value <= LARGEST:
         msg = "a number is too large, infinite or NaN"
         raise ValueError(msg)
@@ -48,6 +48,14 @@ def check_json(value: object, depth: int = 0) -> None:
     elif isinstance(value, list):
         for inner in value:
             check_json(inner, depth + 1)
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        msg = f"half a character, {text[error.start]!r}; send whole ones"
+        raise ValueError(msg) from None
 
 
 class Body(BaseModel):

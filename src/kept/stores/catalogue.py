@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from kept.model import Chunk, Document
-from kept.receipts import Alias, KnownSource, LedgerRow, Similarity, StoredDocument
+from kept.receipts import Alias, KnownSource, LedgerRow, Similarities, StoredDocument
 from kept.stores import reading
 from kept.stores.books import Books, repeatable
 from kept.stores.fates import Fate, fate_of
@@ -105,18 +105,22 @@ class Catalogue(ABC):
         with self._tenant(tenant) as (connection, no):
             return reading.source_uris(connection, no, prefix)
 
-    def similarities(self, tenant: str) -> list[Similarity]:
-        """Return every comparison made for near duplicates."""
+    def similarities(self, tenant: str, width: float) -> list[Similarities]:
+        """Return the comparisons made for near duplicates, counted by the database.
+
+        Of texts that are much alike there are hundreds a document.
+        """
         with self._tenant(tenant) as (connection, no):
             rows = every(
                 connection,
-                "SELECT rule, similarity, accepted FROM similarities"
-                " WHERE tenant_no = ? ORDER BY no",
-                (no,),
+                "SELECT rule, FLOOR(similarity / ? + 1e-9), accepted, COUNT(*)"
+                " FROM similarities WHERE tenant_no = ?"
+                " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+                (width, no),
             )
             return [
-                Similarity(rule=rule, similarity=value, accepted=bool(accepted))
-                for rule, value, accepted in rows
+                Similarities(rule, int(step), bool(accepted), count)
+                for rule, step, accepted, count in rows
             ]
 
     def tenants(self) -> list[str]:

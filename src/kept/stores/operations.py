@@ -11,7 +11,7 @@ from kept.receipts import (
     KnownSource,
     LedgerRow,
     Receipt,
-    Similarity,
+    Similarities,
     StoredDocument,
 )
 from kept.stores.books import Books
@@ -185,8 +185,8 @@ class Store(ports.Store, Protocol):
         """Return the known sources under *prefix*."""
         ...
 
-    def similarities(self, tenant: str) -> list[Similarity]:
-        """Return every comparison made for near duplicates."""
+    def similarities(self, tenant: str, width: float) -> list[Similarities]:
+        """Return the comparisons made for near duplicates, in bins of *width*."""
         ...
 
     def tenants(self) -> list[str]:
