@@ -4,12 +4,14 @@ import io
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGINT, SIGTERM
 from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
@@ -56,6 +58,7 @@ def kept(*args: object, stdin: bytes = b"") -> Ran:
     given = io.TextIOWrapper(io.BytesIO(stdin))
     argv = ["kept", *map(str, args)]
     with (
+        _signals_as_they_were(),
         redirect_stdout(out),
         redirect_stderr(err),
         patch.object(sys, "argv", argv),
@@ -67,6 +70,17 @@ def kept(*args: object, stdin: bytes = b"") -> Ran:
             code = ended.code
     assert isinstance(code, int)
     return Ran(code, _text(out), _text(err))
+
+
+@contextmanager
+def _signals_as_they_were() -> Iterator[None]:
+    """Give signals back to whom they belonged: some commands listen to them."""
+    before = {sign: signal.getsignal(sign) for sign in (SIGINT, SIGTERM)}
+    try:
+        yield
+    finally:
+        for sign, listening in before.items():
+            signal.signal(sign, listening)
 
 
 def _text(stream: io.TextIOWrapper) -> str:

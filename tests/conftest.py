@@ -1,7 +1,9 @@
 """What tests share: knowledge bases on the hash embedder, and evaluation data."""
 
+import gc
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +48,10 @@ ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")
 SHARED = ("KEPT_DATA", "KEPT_MODELS", "KEPT_MODEL_HUB", "KEPT_TEST_POSTGRES")
 
+# Threads of a knowledge base, a service or a client that is open.
+WORKING = ("kept-recorder", "kept-audit", "kept-jobs", "kept-http", "kept-llm")
+PATIENCE_SECONDS = 60.0
+
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,6 +66,26 @@ def _no_logging_from_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test with logging as nobody has set it up."""
     structlog.reset_defaults()
     monkeypatch.setattr(logs, "_waiting", [])
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_open() -> Iterator[None]:
+    """Hold each test to closing what it opens, whose threads may log into others.
+
+    What nobody holds any more ends by itself; that is waited for.
+    """
+    before = set(threading.enumerate())
+    yield
+    left = [
+        thread
+        for thread in threading.enumerate()
+        if thread.name.startswith(WORKING) and thread not in before
+    ]
+    if left:
+        gc.collect()
+    for thread in left:
+        thread.join(PATIENCE_SECONDS)
+    assert [thread.name for thread in left if thread.is_alive()] == []
 
 
 @pytest.fixture

@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from free_ports import free_port
+
 BUFFER = 65_536
 
 
@@ -13,7 +15,8 @@ class Proxy:
 
     def __init__(self, target: str) -> None:
         self._target = target
-        self.port = 0
+        # Nobody is given it by the system while this does not listen.
+        self.port = free_port()
         self.losing_answers = threading.Event()
         self.lost = 0
         self._lines: list[socket.socket] = []
@@ -22,10 +25,10 @@ class Proxy:
     def start(self) -> None:
         """Listen, on the same port as before."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(
+        self._accepting = threading.Thread(
             target=self._accept, args=(self._listener,), daemon=True
-        ).start()
+        )
+        self._accepting.start()
 
     def stop(self) -> None:
         """Cut every line, and refuse new ones."""
@@ -40,6 +43,7 @@ class Proxy:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._accepting.join()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -48,7 +52,12 @@ class Proxy:
             except OSError:
                 return
             server = socket.socket(socket.AF_UNIX)
-            server.connect(self._target)
+            try:
+                server.connect(self._target)
+            except OSError:
+                client.close()
+                server.close()
+                continue
             self._lines += (client, server)
             cut = threading.Event()
             for source, sink, watched in (

@@ -5,10 +5,10 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 from kept.embedders.hash import HashEmbedder
-from loopback import at_work
+from loopback import Discreet, at_work
 
 DIMENSION = 64
 Vector = list[float]
@@ -21,7 +21,7 @@ class _Handler(BaseHTTPRequestHandler):
         payload = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.asked += len(payload["input"])
         if self.server.hangs:
-            self.server.leave.wait(60)
+            self.server.leave.wait()
             return
         while self.server.asked > self.server.at_most:
             if self.server.leave.wait(0.01):
@@ -40,14 +40,11 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
-class EmbeddingServer(ThreadingHTTPServer):
+class EmbeddingServer(Discreet):
     """Answers with the vectors that it is given a function for.
 
     Once it was asked for more than *at_most* texts, it waits until it may go on.
     """
-
-    daemon_threads = True
-    block_on_close = False
 
     def __init__(self, vector: Callable[[str], Vector], *, hangs: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

@@ -28,11 +28,15 @@ class Pooler:
         self._session: tuple[socket.socket, BinaryIO] | None = None
         self._welcome = b""
         self._alone = threading.Lock()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     def close(self) -> None:
         """Take no more clients, and leave the server."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._accepting.join()
         if self._session:
             self._session[1].close()
             self._session[0].close()
@@ -46,7 +50,7 @@ class Pooler:
                 ).start()
 
     def _serve(self, client: socket.socket) -> None:
-        with client, client.makefile("rb") as asked, suppress(OSError):
+        with client, client.makefile("rb") as asked, suppress(OSError, EOFError):
             length = asked.read(4)
             greeting = length + asked.read(int.from_bytes(length) - 4)
             with self._alone:
@@ -77,7 +81,7 @@ class Pooler:
     ) -> bool:
         """Hand one transaction on; False if the client has left."""
         kind, message = _message(asked)
-        if kind in (b"", _ENDS):
+        if kind == _ENDS:
             return False
         with self._alone:
             while True:
@@ -97,8 +101,10 @@ def _answered(answers: BinaryIO, client: socket.socket) -> bytes:
 
 
 def _message(source: BinaryIO) -> tuple[bytes, bytes]:
-    """Return the kind of the next message, and all of it."""
+    """Return the kind of the next message, and all of it; none is the end."""
     head = source.read(5)
+    if not head:
+        raise EOFError
     return head[:1], head + source.read(max(int.from_bytes(head[1:]) - 4, 0))
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from kept import model_sources, models
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
+from loopback import Discreet
 
 FILES = ("model.safetensors", "tokenizer.json")
 
@@ -48,7 +49,7 @@ def hub(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     folder = tmp_path / "hub/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
     folder.mkdir(parents=True)
     serve = partial(Quiet, directory=str(tmp_path / "hub"))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
+    with Discreet(("127.0.0.1", 0), serve) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}/", folder

@@ -113,7 +113,7 @@ def with_status(
 
 
 def hang(exchange: Exchange) -> None:
-    exchange.server.released.wait(60)
+    exchange.server.released.wait()
     exchange.close_connection = True
 
 
@@ -313,7 +313,7 @@ def test_a_server_that_hangs_times_out(
     with pytest.raises(EmbedderError, match=r"did not answer within 0\.3 s"):
         build(timeout_seconds=0.3, retries=retries).embed(["a"])
 
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60
     assert len(server.requests) <= 1
 
 

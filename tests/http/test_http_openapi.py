@@ -48,6 +48,11 @@ CHECKS = [
 ]
 
 
+@pytest.fixture
+def nothing_left_open() -> None:
+    """Leave the service open: all tests here ask the same one."""
+
+
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     """Return an app with a document and a key of all tenants."""

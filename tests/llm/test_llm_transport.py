@@ -2,11 +2,15 @@
 
 import asyncio
 import gc
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import anyio
 import pytest
 
+from kept.errors import LLMConnectionError
+from kept.llm.client import OpenAIChat
 from kept.llm.settings import LLMSettings
 from kept.llm.transport import Session
 
@@ -35,3 +39,56 @@ def test_what_was_just_begun_is_called_off_too() -> None:
 
     assert given.cancelled()
     assert session.loop.is_closed()
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_submitted_to_a_closed_session_is_called_off() -> None:
+    """Whoever asks while another thread closes is told, and does not wait for ever."""
+    session = Session(LLMSettings())
+    session.close()
+
+    given = session.submit(asyncio.sleep(60))
+    gc.collect()
+
+    assert given.cancelled()
+
+
+def test_what_is_being_submitted_is_called_off_too() -> None:
+    """Closing waits until it is known what is in flight, so that all of it ends."""
+    session = Session(LLMSettings())
+    closing = threading.Thread(target=session.close)
+
+    with session.giving:
+        closing.start()
+        given = asyncio.run_coroutine_threadsafe(asyncio.sleep(600), session.loop)
+        session.given.add(given)
+    closing.join(60)
+
+    assert given.cancelled()
+    assert not closing.is_alive()
+
+
+def test_work_stays_with_the_session_that_it_was_given_to() -> None:
+    """A request that has not begun when its client is closed opens nothing anew."""
+    chat = OpenAIChat(LLMSettings(model="none"))
+    session = chat._transport._session()  # noqa: SLF001 -- to hold its loop up
+    begun, go_on = threading.Event(), threading.Event()
+
+    async def hold() -> None:
+        begun.set()
+        go_on.wait(60)
+
+    session.submit(hold())
+    begun.wait(60)
+    with ThreadPoolExecutor(2) as pool:
+        asked = pool.submit(chat.complete, [{"role": "user", "content": "hello"}])
+        while len(session.given) < 2:
+            time.sleep(0.001)
+        closed = pool.submit(chat.close)
+        while not session.closed:
+            time.sleep(0.001)
+        go_on.set()
+        closed.result(60)
+
+    assert isinstance(asked.exception(60), LLMConnectionError)
+    assert chat._transport._open is None  # noqa: SLF001 -- nothing was opened anew

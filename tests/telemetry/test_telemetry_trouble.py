@@ -25,10 +25,11 @@ def nobody(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Point the variables to a port that is closed, or that never answers."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-        if request.param == "closed":
-            listening.close()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        if request.param == "silent":
+            taken.listen()
         monkeypatch.setenv("KEPT_TELEMETRY", "otlp")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")

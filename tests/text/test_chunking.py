@@ -206,11 +206,11 @@ def test_limits_out_of_range_are_refused(bad: dict[str, int]) -> None:
 def test_time_grows_with_length_only(unit: str) -> None:
     """A single huge line is cut in seconds, whatever it is made of."""
     text = unit * (10_000_000 // len(unit))
-    start = time.perf_counter()
+    start = time.thread_time()
 
     chunk_text(text, max_chunks=0)
 
-    assert time.perf_counter() - start < 20
+    assert time.thread_time() - start < 20
 
 
 def test_windows_slide_over_lines() -> None:

@@ -303,6 +303,6 @@ def test_the_analysis_has_a_name() -> None:
 
 def _seconds(act: object) -> float:
     assert callable(act)
-    start = time.perf_counter()
+    start = time.thread_time()
     act()
-    return time.perf_counter() - start
+    return time.thread_time() - start

@@ -57,17 +57,27 @@ class Session:
             target=self.loop.run_forever, name="kept-llm", daemon=True
         )
         self.given: set[Future[Any]] = set()
+        self.giving = threading.Lock()
+        self.closed = False
         self.thread.start()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Have *work* done on the loop; calling the future off calls it off."""
-        future = asyncio.run_coroutine_threadsafe(work, self.loop)
-        self.given.add(future)
+        """Have *work* done on the loop; calling the future off calls it off.
+
+        Once the session is closed, whatever is submitted is called off at once.
+        """
+        with self.giving:
+            if self.closed:
+                return _called_off(work)
+            future = asyncio.run_coroutine_threadsafe(work, self.loop)
+            self.given.add(future)
         future.add_done_callback(self.given.discard)
         return future
 
     def close(self) -> None:
         """Call off what is in flight, and end loop and thread."""
+        with self.giving:
+            self.closed = True
         asyncio.run_coroutine_threadsafe(self._wind_up(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.thread.join()
@@ -85,6 +95,13 @@ class Session:
             await asyncio.gather(*rest, return_exceptions=True)
         await self.client.aclose()
         await asyncio.sleep(0)
+
+
+def _called_off(work: Coroutine[Any, Any, T]) -> Future[T]:
+    work.close()
+    future: Future[T] = Future()
+    future.cancel()
+    return future
 
 
 class Transport:
@@ -108,7 +125,8 @@ class Transport:
 
     def post(self, path: str, payload: Mapping[str, Any]) -> str:
         """Return the body of a successful reply, whole."""
-        future = self._session().submit(self._post(path, payload))
+        session = self._session()
+        future = session.submit(self._post(session, path, payload))
         try:
             return self._result(future)
         finally:
@@ -120,7 +138,8 @@ class Transport:
         Closing the iterator closes the connection, so that the service stops.
         """
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        future = self._session().submit(self._pump(path, payload, pieces))
+        session = self._session()
+        future = session.submit(self._pump(session, path, payload, pieces))
         future.add_done_callback(lambda _: pieces.put(None))
         try:
             while (piece := pieces.get()) is not None:
@@ -154,17 +173,20 @@ class Transport:
     def _url(self, path: str) -> str:
         return f"{self._settings.base_url}/{path}"
 
-    async def _post(self, path: str, payload: Mapping[str, Any]) -> str:
-        async with self._exchange(path, payload) as response:
+    async def _post(
+        self, session: Session, path: str, payload: Mapping[str, Any]
+    ) -> str:
+        async with self._exchange(session, path, payload) as response:
             return (await self._body(response)).decode("utf-8", errors="replace")
 
     async def _pump(
         self,
+        session: Session,
         path: str,
         payload: Mapping[str, Any],
         pieces: "queue.SimpleQueue[str | None]",
     ) -> None:
-        async with self._exchange(path, payload) as response:
+        async with self._exchange(session, path, payload) as response:
             data: list[str] = []
             size = 0
             async for line in response.aiter_lines():
@@ -181,10 +203,9 @@ class Transport:
 
     @asynccontextmanager
     async def _exchange(
-        self, path: str, payload: Mapping[str, Any]
+        self, session: Session, path: str, payload: Mapping[str, Any]
     ) -> AsyncIterator[httpx.Response]:
         """Hold a successful response open, under one deadline for everything."""
-        session = self._session()
         seconds = self._settings.timeout_seconds
         async with session.slots:
             try:

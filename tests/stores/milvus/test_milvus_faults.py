@@ -94,7 +94,7 @@ def test_a_server_that_is_not_there_is_named_with_advice(tmp_path: Path) -> None
         with pytest.raises(StoreBusyError, match=f"127.0.0.1:{port} cannot be reached"):
             base.search("When does the Leeds office open?")
 
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 60
         assert len(base.store.documents("default")) == 1
 
 
