@@ -2,8 +2,8 @@
 
 import inspect
 import sys
-from collections.abc import Iterator
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from kept.stages import STAGES
 REFERENCE = Path(__file__).parent / "reference"
 MANUAL = Path(__file__).parent / "man" / "kept.1"
 Spec = dict[str, Any]
+BOUND = ("self", "cls")
 NOTE = "<!-- Written by docs/generate.py; change the code instead. -->"
 
 
@@ -173,15 +174,54 @@ def _command(
 
 
 def python_page() -> Iterator[str]:
-    """Yield the public names with their first lines."""
+    """Yield the public names: how to call them, what they hold and what they do."""
     yield "# Python"
     yield NOTE
-    yield "What `import kept` gives."
+    yield (
+        "What `import kept` gives.\n"
+        "Settings that are given by name are [those of the knowledge base]"
+        "(settings.md#the-knowledge-base), in small letters and without `KEPT_`: "
+        '`kept.open("./kb", embedder="hash")`.'
+    )
     for name in kept.__all__:
         thing = getattr(kept, name)
-        doc = inspect.getdoc(thing) or ""
         yield f"## `kept.{name}`"
-        yield doc.partition("\n\n")[0] if not isinstance(thing, str) else f"`{thing}`"
+        yield _summary(thing)
+        if not inspect.isclass(thing):
+            yield f"```\nkept.{name}{_call(thing)}\n```"
+            continue
+        if is_dataclass(thing):
+            held = [f.name for f in fields(thing) if f.name[0] != "_"]
+            yield "Fields: " + ", ".join(f"`{field}`" for field in held) + "."
+        yield from _members_of(thing)
+
+
+def _members_of(owner: type) -> Iterator[str]:
+    """Yield the methods and properties that a class has of its own."""
+    rows = []
+    for name, member in vars(owner).items():
+        method = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        if name.startswith("_") or not inspect.isfunction(method):
+            continue
+        called = "" if isinstance(member, property) else _call(method)
+        rows.append(f"| `{name}{called}` | {_cell(_summary(method))} |")
+    if rows:
+        yield "\n".join(["| member | meaning |", "|---|---|", *rows])
+    bases = [b.__name__ for b in owner.__bases__ if b.__name__ in kept.__all__]
+    if bases:
+        yield "And all of " + ", ".join(f"`kept.{base}`" for base in bases) + "."
+
+
+def _call(function: Callable[..., object]) -> str:
+    """Return what a function is called with: names and defaults, without types."""
+    given = inspect.signature(function).parameters.values()
+    plain = [p.replace(annotation=p.empty) for p in given if p.name not in BOUND]
+    return str(inspect.Signature(plain))
+
+
+def _summary(thing: object) -> str:
+    first = (inspect.getdoc(thing) or "").partition("\n\n")[0]
+    return " ".join(first.split())
 
 
 def http_page() -> Iterator[str]:

@@ -28,6 +28,15 @@ def test_the_reference_shows_options_as_help_does() -> None:
     assert "| `--window <int range>` | Lines of a chunk. [default: 8;" in page
 
 
+def test_the_reference_tells_how_to_call_what_python_offers() -> None:
+    """Methods with their arguments and defaults, and what a value holds."""
+    page = (DOCS / "reference" / "python.md").read_text("utf-8")
+
+    assert "kept.open(folder='./.kept', *, watch=None, **settings)" in page
+    assert "| `delete(document_id, *, with_aliases=False)` | Delete a document" in page
+    assert "Fields: `reason`, `message`, `evidence`." in page
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """A relative link names a file that exists."""
