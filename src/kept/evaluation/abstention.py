@@ -58,6 +58,11 @@ class FloorRates:
     false_refusal: Interval | None
     false_citation_by_kind: dict[str, Interval | None]
 
+    @property
+    def name(self) -> str:
+        """What a table calls the floor."""
+        return "as configured" if self.floor is None else f"{self.floor:g}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstentionReport:
@@ -78,6 +83,20 @@ class AbstentionReport:
     auroc_by_kind: dict[str, Interval | None]
     risk_at: dict[float, Interval | None]
     floors: tuple[FloorRates, ...]
+
+    @property
+    def figures(self) -> list[tuple[str, Interval | None]]:
+        """The figures of the whole curve, by the names that tables have for them."""
+        kinds = self.auroc_by_kind.items()
+        return [
+            ("AURC", self.aurc),
+            ("AURC above the optimum", self.excess_aurc),
+            ("AUGRC", self.augrc),
+            ("AUGRC above the optimum", self.excess_augrc),
+            ("AUROC", self.auroc),
+            *((f"AUROC, {kind or 'other'}", value) for kind, value in kinds),
+            *((f"risk at coverage {c:g}", value) for c, value in self.risk_at.items()),
+        ]
 
 
 def asked_in(run: EvaluationRun) -> tuple[Asked, ...]:

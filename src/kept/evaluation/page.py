@@ -144,20 +144,11 @@ def _abstention(report: AbstentionReport) -> str:
     burden = [(float(p.coverage), float(p.burden)) for p in points]
     top = max([0.05, *(risk for _, risk in curve)])
     plane = Plane(Axis("coverage"), Axis("risk", 0, top))
-    figures = [
-        ("AURC", report.aurc),
-        ("AURC above the optimum", report.excess_aurc),
-        ("AUGRC", report.augrc),
-        ("AUGRC above the optimum", report.excess_augrc),
-        ("AUROC", report.auroc),
-        *((f"AUROC, {kind or 'other'}", v) for kind, v in report.auroc_by_kind.items()),
-        *((f"risk at coverage {c:g}", v) for c, v in report.risk_at.items()),
-    ]
     floors = _table(
         ("floor", "coverage", "risk", "false citations", "false refusals"),
         (
             (
-                "as configured" if f.floor is None else f"{f.floor:g}",
+                f.name,
                 *(f.coverage, f.risk, f.false_citation, f.false_refusal),
             )
             for f in report.floors
@@ -179,7 +170,7 @@ def _abstention(report: AbstentionReport) -> str:
                 ],
             ),
         )
-        + _table(("figure", "value"), figures)
+        + _table(("figure", "value"), report.figures)
         + floors,
     )
 

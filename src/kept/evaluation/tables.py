@@ -71,19 +71,10 @@ def comparison_tables(comparison: Comparison) -> RenderableType:
 
 def abstention_tables(report: AbstentionReport) -> RenderableType:
     """Show how well confidence separates, and the rates at each floor."""
-    figures = [
-        ("AURC", report.aurc),
-        ("AURC above the optimum", report.excess_aurc),
-        ("AUGRC", report.augrc),
-        ("AUGRC above the optimum", report.excess_augrc),
-        ("AUROC", report.auroc),
-        *((f"AUROC, {kind or 'other'}", v) for kind, v in report.auroc_by_kind.items()),
-        *((f"risk at coverage {c:g}", v) for c, v in report.risk_at.items()),
-    ]
     kinds = [kind for kind in report.auroc_by_kind if len(report.auroc_by_kind) > 1]
     floors = (
         (
-            "as configured" if f.floor is None else f"{f.floor:g}",
+            f.name,
             *(f.coverage, f.false_citation, f.false_refusal),
             *(f.false_citation_by_kind[kind] for kind in kinds),
         )
@@ -95,7 +86,7 @@ def abstention_tables(report: AbstentionReport) -> RenderableType:
             f"Abstention: {report.answerable} answerable, "
             f"{report.unanswerable} unanswerable",
             ("figure", "value"),
-            figures,
+            report.figures,
         ),
         _table("At each floor", (*columns, *(f"of {k}" for k in kinds)), floors),
     )
