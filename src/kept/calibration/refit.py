@@ -13,7 +13,7 @@ from kept.calibration.fitting import Prior, fitted
 from kept.calibration.floors import CONFIDENCE, Among, Floor, choose_floor
 from kept.calibration.judgements import Judgement
 from kept.calibration.model import Calibration
-from kept.calibration.pairs import DEPTH, Pairs, judged_pairs
+from kept.calibration.pairs import Pairs, judged_pairs
 from kept.errors import InputError
 from kept.evaluation.scores import Bin, auroc, brier, calibration_error, reliability
 from kept.ports import Embedder, Shelf
@@ -85,28 +85,26 @@ class FittedCalibration:
         )
 
 
-def fit(  # noqa: PLR0913 -- what a fit depends on
+def fit(
     judgements: Iterable[Judgement],
     shelf: Shelf,
     embedder: Embedder,
     *,
     date: str,
-    name: str = "own",
     source: str = "own judgements",
-    depth: int = DEPTH,
 ) -> FittedCalibration:
     """Fit a calibration to judged questions, starting from the one that ships.
 
-    Few judgements move it little, many replace it. The figures come from
-    {FOLDS} folds over questions, so that none is judged by a fit that saw it.
+    Few judgements move it little, many replace it. The figures come from folds
+    over questions, so that none is judged by a fit that saw it.
     """
-    pairs = judged_pairs(judgements, shelf, embedder, depth=depth)
+    pairs = judged_pairs(judgements, shelf, embedder)
     return refitted(
-        pairs, shipped(embedder.id), embedder.id, date=date, name=name, source=source
+        pairs, shipped(embedder.id), embedder.id, date=date, name="own", source=source
     )
 
 
-def refitted(  # noqa: PLR0913 -- as above
+def refitted(  # noqa: PLR0913 -- what a fit depends on
     pairs: Pairs,
     start: Calibration,
     embedder_id: str,

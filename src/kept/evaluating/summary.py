@@ -78,15 +78,14 @@ def summary_of(
     *,
     floors: Iterable[float] = (),
     notes: Iterable[str] = (),
-    how: Resampling = STANDARD,
 ) -> Summary:
     """Work out everything that an evaluation can tell."""
     plain = evaluation.plain
     against = plain if plain.judged else None
     return Summary(
-        report=report_of(evaluation.guarded, against=against, floors=floors, how=how),
+        report=report_of(evaluation.guarded, against=against, floors=floors),
         plain=plain,
-        intervals=intervals_of(plain, how),
+        intervals=intervals_of(plain, STANDARD),
         notes=tuple(notes),
     )
 

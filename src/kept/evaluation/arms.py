@@ -134,13 +134,11 @@ class FixtureReport:
     verdict: FixtureVerdict
 
 
-def run_fixture(
-    fixture: Fixture, system: FixtureSystem, *, k: int = HITS_AT
-) -> FixtureReport:
+def run_fixture(fixture: Fixture, system: FixtureSystem) -> FixtureReport:
     """Ask the fixture's questions in every arm and judge the whole."""
     questions = fixture.questions or made_questions([c.text for c in system.chunks])
     ready = not system.ingested.problems
-    outcomes = tuple(_outcome(q, system, k) for q in questions) if ready else ()
+    outcomes = tuple(_outcome(q, system, HITS_AT) for q in questions) if ready else ()
     shares = _shares(outcomes)
     failed = tuple(
         name

@@ -108,10 +108,10 @@ class Collection:
             self, questions=tuple(q for q in self.questions if q.id in chosen)
         )
 
-    def probed(self, probes: Iterable[Question], *, kind: str = "far") -> Self:
-        """Return a copy that also asks *probes*, as questions without an answer."""
+    def probed(self, probes: Iterable[Question]) -> Self:
+        """Return a copy that also asks *probes*, as far questions without an answer."""
         added = tuple(
-            Question(id=f"probe:{p.id}", text=p.text, answerable=False, kind=kind)
+            Question(id=f"probe:{p.id}", text=p.text, answerable=False, kind="far")
             for p in probes
         )
         marked = _marked(self.questions, self.qrels)

@@ -92,7 +92,7 @@ def evaluate_duplicates(
     )
 
 
-def minhash(permutations: int = PERMUTATIONS, shingle: int = SHINGLE) -> Similarity:
+def minhash(permutations: int = PERMUTATIONS) -> Similarity:
     """Make the baseline: MinHash's estimate of the Jaccard index of word shingles."""
     from rensa import RMinHash  # noqa: PLC0415 -- only the baseline needs it
 
@@ -100,18 +100,18 @@ def minhash(permutations: int = PERMUTATIONS, shingle: int = SHINGLE) -> Similar
         sketches = []
         for text in (first, second):
             sketch = RMinHash(num_perm=permutations, seed=42)
-            sketch.update(sorted(shingles(text, shingle)))
+            sketch.update(sorted(shingles(text, SHINGLE)))
             sketches.append(sketch)
         return float(sketches[0].jaccard(sketches[1]))
 
     return similarity
 
 
-def jaccard(shingle: int = SHINGLE) -> Similarity:
+def jaccard() -> Similarity:
     """Make the exact Jaccard index of word shingles."""
 
     def similarity(first: str, second: str) -> float:
-        one, two = shingles(first, shingle), shingles(second, shingle)
+        one, two = shingles(first, SHINGLE), shingles(second, SHINGLE)
         return len(one & two) / len(one | two) if one | two else 1.0
 
     return similarity

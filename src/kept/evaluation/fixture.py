@@ -41,6 +41,7 @@ from kept.evaluation.distractors import acquisitions
 from kept.evaluation.known_items import known_items
 from kept.ports import ChatModel
 
+QUESTIONS = 3
 QUESTION_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -118,20 +119,18 @@ def fixture_names() -> tuple[str, ...]:
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
-def made_questions(
-    chunks: Sequence[str], count: int = 3
-) -> tuple[FixtureQuestion, ...]:
+def made_questions(chunks: Sequence[str]) -> tuple[FixtureQuestion, ...]:
     """Make known-item questions from a document's chunks, without a model."""
     return tuple(
         FixtureQuestion(
             question=item.question, expected=(item.answer,), target=item.answer
         )
-        for item in known_items(chunks, at_most=count)
+        for item in known_items(chunks, at_most=QUESTIONS)
     )
 
 
 def written_questions(
-    model: ChatModel, text: str, count: int = 3
+    model: ChatModel, text: str, count: int = QUESTIONS
 ) -> tuple[FixtureQuestion, ...]:
     """Have a language model write questions about *text*; anything else raises."""
     reply = model.complete(

@@ -14,6 +14,7 @@ WIDTH, HEIGHT = 640, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 52
 LETTER = 7.2
 TICKS = 5
+LONGEST_NAME = 24
 STEPS = (1, 2, 2.5, 5, 10)
 
 Points = Sequence[tuple[float, float]]
@@ -259,8 +260,8 @@ def _side(before: float, after: float) -> str:
     return "one" if after > before else "two"
 
 
-def _short(text: str, at_most: int = 24) -> str:
-    return text if len(text) <= at_most else text[: at_most - 1] + "…"
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
 
 
 def _n(value: float) -> str:

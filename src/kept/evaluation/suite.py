@@ -58,7 +58,6 @@ def ranked_documents(
     document_id: Callable[[Candidate], str],
     confidence: float | None = None,
     refusal: str | None = None,
-    trace: str | None = None,
 ) -> Ranked:
     """Turn a selection of chunks into a ranking of documents with its record.
 
@@ -74,7 +73,6 @@ def ranked_documents(
         ranking=best_first(scores.items()),
         confidence=confidence,
         refusal=refusal,
-        trace=trace,
         funnel=tuple(
             StageCount(stage=s.stage, before=s.before, after=s.after)
             for s in selection.trace

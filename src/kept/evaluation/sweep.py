@@ -55,16 +55,14 @@ def sweep(
     run: Callable[[Setting], EvaluationRun],
     *,
     measure: str,
-    cost: Callable[[EvaluationRun], float] | None = None,
     how: Resampling = STANDARD,
 ) -> tuple[SweepPoint, ...]:
     """Evaluate every setting and mark those on the frontier.
 
-    *run* re-runs the stages on what was recalled once; *cost* is by default the
-    mean number of documents handed on per question.
+    *run* re-runs the stages on what was recalled once; the cost is the mean number
+    of documents handed on per question.
     """
-    price = cost or documents_per_question
-    points = [_point(each, run(each), measure, price, how) for each in settings]
+    points = [_point(each, run(each), measure, how) for each in settings]
     return tuple(
         SweepPoint(
             settings=p.settings,
@@ -87,7 +85,6 @@ def _point(
     settings: Setting,
     run: EvaluationRun,
     measure: str,
-    cost: Callable[[EvaluationRun], float],
     how: Resampling,
 ) -> SweepPoint:
     if measure not in run.header.measures:
@@ -99,7 +96,7 @@ def _point(
         settings=settings,
         quality=mean_interval([r.measures[measure] for r in run.judged], how=how),
         refused=round(refused / max(1, len(run.records)), 9),
-        cost=cost(run),
+        cost=documents_per_question(run),
     )
 
 

@@ -148,9 +148,9 @@ class Transport:
         finally:
             future.cancel()
 
-    def redacted(self, text: str, at_most: int = LONGEST_ERROR_BODY) -> str:
+    def redacted(self, text: str) -> str:
         """Cut and escape *text* that came from the service, without the key."""
-        return shown(self.without_key(text), at_most)
+        return shown(self.without_key(text), LONGEST_ERROR_BODY)
 
     def without_key(self, text: str) -> str:
         """Return *text* with the key blotted out, should a service echo it."""

@@ -119,11 +119,6 @@ class Access:
             key = self._key(connection, key_id)
         return key if same and key and key.revoked_at is None else None
 
-    def key(self, key_id: str) -> Key | None:
-        """Return a key by its id, also a revoked one."""
-        with self._database.reading() as connection:
-            return self._key(connection, key_id)
-
     def keys(self, tenant: str | None = None) -> list[Key]:
         """Return the keys of one tenant, or all there are, oldest first."""
         with self._database.reading() as connection:
