@@ -1,5 +1,6 @@
 """Filters are checked when they are made, and written down so that they last."""
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -110,6 +111,35 @@ def test_values_that_nothing_equals_are_refused(wanted: object) -> None:
     """Metadata is compared with texts, numbers and flags."""
     with pytest.raises(InputError, match="expected a text, a number"):
         Filters(metadata={"year": wanted})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("types", "memo"),
+        ("tags", "x"),
+        ("tags", (1,)),
+        ("documents", {"d1": 1}),
+        ("metadata", None),
+        ("since", dt.date(2026, 1, 31)),
+        ("where", Condition("year", "gte", 2020)),
+        ("where", (("year", "gte", 2020),)),
+        ("any_of", Filters(tags=("x",))),
+        ("none_of", ({"tags": ["x"]},)),
+    ],
+)
+def test_what_is_said_in_another_shape_is_refused(name: str, value: object) -> None:
+    """A word where several are expected would be read letter by letter."""
+    with pytest.raises(InputError, match=rf"{name} is .*; expected "):
+        Filters(**{name: value})
+
+
+def test_lists_and_sets_are_as_good_as_tuples() -> None:
+    """They are the same filters, can be hashed, and are written in one order."""
+    listed = Filters(types=["a", "b"], tags={"y", "x"})  # type: ignore[arg-type] -- as people write
+
+    assert listed == Filters(types=("a", "b"), tags=("x", "y"))
+    assert hash(listed) == hash(Filters(types=("a", "b"), tags=("x", "y")))
 
 
 def test_filters_are_bounded_in_depth_and_in_number() -> None:

@@ -1,5 +1,6 @@
 """The public surface: what is listed is there, and importing it is light."""
 
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -7,12 +8,41 @@ from pathlib import Path
 import pytest
 
 import kept
+from kept import errors
 
 
 @pytest.mark.parametrize("name", kept.__all__)
 def test_every_listed_name_is_importable(name: str) -> None:
     """``__all__`` promises nothing that is missing."""
     assert getattr(kept, name) is not None
+
+
+def test_every_listed_name_is_offered_before_it_is_loaded() -> None:
+    """Whoever completes names in a notebook is shown all of them."""
+    assert set(kept.__all__) <= set(dir(kept))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.InputError("what was met"),
+        errors.NotFoundError("document", "d1", "look elsewhere"),
+        errors.UnknownPresetError("bogus", ["default"]),
+        errors.UnreadableSourceError("a.txt", "no text", "hand in one"),
+        errors.EmbedderMismatchError("hash-1", "minilm-1"),
+        errors.LLMStatusError("http://localhost", 500, "no"),
+        errors.LLMResponseParseError("JSON", "no"),
+        errors.MissingSignalError("c1", "cosine", ["bm25"]),
+        errors.ProtectedCandidateDropped("top_k", "vanished", frozenset({"c1"})),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_come_through_to_another_process(error: kept.KeptError) -> None:
+    """A pool of processes whose results cannot be read waits forever."""
+    again = pickle.loads(pickle.dumps(error))  # noqa: S301 -- our own
+
+    assert type(again) is type(error)
+    assert (str(again), vars(again)) == (str(error), vars(error))
 
 
 def test_an_unlisted_name_is_an_attribute_error() -> None:

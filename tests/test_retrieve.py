@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from random import Random
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
 from kept.knowledge_base import KnowledgeBase
 from kept.render import found_json
+from kept.retrieve import Request
 from kept.stores.doctor import rebuild
 
 Make = Callable[..., KnowledgeBase]
@@ -324,6 +326,35 @@ def test_what_cannot_be_a_question_is_an_error(
     """Empty and endless questions are refused with what was expected."""
     with pytest.raises(InputError, match="question"):
         base.search(question)
+
+
+@pytest.mark.parametrize(
+    ("side", "value", "told"),
+    [
+        ("question", None, "the question is None; expected text"),
+        ("question", b"bytes", "the question is b'bytes'; expected text"),
+        ("k", 2.0, "k is 2.0; expected a whole number"),
+        ("k", "2", "k is '2'; expected a whole number"),
+        ("filters", {"tags": ["x"]}, "filters are .*; expected Filters"),
+    ],
+)
+def test_a_request_of_another_shape_is_refused(
+    side: str, value: object, told: str
+) -> None:
+    """What is no question, number or filter is told before anything is asked."""
+    with pytest.raises(InputError, match=told):
+        Request(**{"question": "anything?", side: value})
+
+
+@pytest.mark.parametrize("two", [np.int64(2), np.uint8(2)])
+def test_a_number_of_another_kind_leaves_no_trace(make_base: Make, two: int) -> None:
+    """The same k gives the same fingerprint, whoever asked first and how."""
+    plain, mixed = make_base(), make_base(tenant="other")
+
+    expected = plain.search("anything?", k=2).fingerprints.configuration
+
+    assert mixed.search("anything?", k=two).fingerprints.configuration == expected
+    assert mixed.search("anything?", k=2).fingerprints.configuration == expected
 
 
 def test_control_characters_do_no_harm(base: KnowledgeBase) -> None:

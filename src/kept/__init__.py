@@ -80,3 +80,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'kept' has no attribute {name!r}"
     raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    """Name what can be had, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -32,14 +32,26 @@ lists them.
 """
 
 import re
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
 
 class KeptError(Exception):
     """Base of everything raised on purpose."""
 
     exit_code: ClassVar[int] = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Come through to another process whole, whatever it was made of."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(
+    kind: type[KeptError], args: tuple[Any, ...], fields: Mapping[str, Any]
+) -> KeptError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class SettingsError(KeptError):

@@ -105,6 +105,12 @@ class Filters:
 
     def __post_init__(self) -> None:
         """Refuse dates that are none, values that nothing equals, and mazes."""
+        for name in _HELD:
+            if given := getattr(self, name):
+                object.__setattr__(self, name, _several(name, given))
+        if not isinstance(self.metadata, Mapping):
+            msg = f"metadata is {self.metadata!r}; expected an object"
+            raise InputError(msg)
         for name in ("since", "until"):
             value = getattr(self, name)
             if value is not None:
@@ -185,6 +191,11 @@ def filters_of(shown: Mapping[str, Any], depth: int = 1) -> Filters:
 _LISTS = frozenset({"types", "documents", "tags"})
 _COUNTED = _LISTS | {"since", "until"}
 _NESTING = ("all_of", "any_of", "none_of")
+_HELD: Mapping[str, tuple[type[Any], str]] = {
+    **dict.fromkeys(sorted(_LISTS), (str, "texts")),
+    "where": (Condition, "Condition"),
+    **dict.fromkeys(_NESTING, (Filters, "Filters")),
+}
 _TOO_DEEP = f"filters are nested deeper than {DEEPEST}; say it with fewer levels"
 _EXAMPLE = '{"none_of": [{"metadata": {"team": "sales"}}]}'
 _PLAIN = ("types", "documents", "tags", "metadata", "since", "until", "date_field")
@@ -213,6 +224,17 @@ def _said(filters: Filters) -> dict[str, Any]:
 
 
 _SILENT = Filters()
+
+
+def _several(name: str, given: object) -> tuple[Any, ...]:
+    """Return what is *given* under *name* as a tuple, if it is several of its kind."""
+    kind, called = _HELD[name]
+    if isinstance(given, set | frozenset):
+        given = sorted(given, key=str)
+    if isinstance(given, list | tuple) and all(isinstance(o, kind) for o in given):
+        return tuple(given)
+    msg = f"{name} is {given!r}; expected a tuple or list of {called}"
+    raise InputError(msg)
 
 
 def _check_shape(shown: object) -> None:
@@ -309,6 +331,6 @@ def _depth(filters: Filters) -> int:
 def _checked_date(name: str, value: str) -> None:
     try:
         date.fromisoformat(value[:10])
-    except ValueError:
+    except (TypeError, ValueError):
         msg = f"{name} is {value!r}; expected a date such as 2026-01-31"
         raise InputError(msg) from None

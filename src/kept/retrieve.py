@@ -6,6 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from kept.signals import QueryTerms
 
 LONGEST_QUESTION = 20_000
 LONGEST_PAUSE_SECONDS = 0.006
+_NARROWED = 'Filters(tags=("memo",))'
 NOTHING_RELEVANT = (
     "I couldn't find relevant documents for this question, so nothing is cited. "
     "Try naming the topic, document or identifier you mean."
@@ -47,6 +49,17 @@ class Request:
     item: str | None = None
     pinned: frozenset[str] = frozenset()
     attributes: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        """Refuse what is of another kind; any whole number becomes a plain one."""
+        if not isinstance(self.question, str):
+            msg = f"the question is {self.question!r}; expected text"
+            raise InputError(msg)
+        if not isinstance(self.filters, Filters):
+            msg = f"filters are {self.filters!r}; expected Filters, as in {_NARROWED}"
+            raise InputError(msg)
+        if self.k is not None:
+            object.__setattr__(self, "k", _whole(self.k))
 
     def query(self) -> Query:
         """Return what the stages see of it."""
@@ -248,6 +261,15 @@ def nothing_relevant(selection: Selection) -> Refusal:
     return Refusal(
         reason="nothing_relevant", message=NOTHING_RELEVANT, evidence=evidence
     )
+
+
+def _whole(k: int) -> int:
+    """Return *k* as Python's own number, by which plans are told apart."""
+    try:
+        return int(index(k))
+    except TypeError:
+        msg = f"k is {k!r}; expected a whole number"
+        raise InputError(msg) from None
 
 
 def check_question(question: str) -> None:

@@ -6,6 +6,7 @@ import runpy
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -13,7 +14,7 @@ import pytest
 from rich.console import Console
 
 import kept
-from kept.errors import NotFoundError, SettingsError
+from kept.errors import InputError, NotFoundError, SettingsError
 from kept.extras import PANDAS, Extra
 from kept.knowledge_base import KnowledgeBase
 from kept.notebook import Base, Selected
@@ -54,6 +55,38 @@ def test_a_folder_is_taken_in_by_its_name(tmp_path: Path) -> None:
     assert repr(base) == f"<the knowledge base {where!r} of the tenant 'default'>"
     assert sorted(r.status for r in both) == ["created", "unchanged"]
     assert "one.txt" in both._repr_html_()
+
+
+def test_names_may_come_one_by_one(tmp_path: Path) -> None:
+    """What a glob yields is taken in at once, as a list of it is."""
+    (tmp_path / "one.txt").write_text("The heron fishes at dawn by the old mill.")
+    (tmp_path / "other.txt").write_text("The dipper walks under water in the stream.")
+
+    with kept.open(tmp_path / "kb", embedder="hash") as base:
+        found = base.ingest(tmp_path.glob("*.txt"))
+
+    assert repr(found) == "2 texts: 2 created"
+
+
+@pytest.mark.parametrize("handed", [None, b"one.txt", [3], [Path("a"), b"b"]])
+def test_what_is_no_name_is_refused(base: Base, handed: Any) -> None:  # noqa: ANN401 -- whatever is given
+    """Nothing is passed over in silence."""
+    with pytest.raises(InputError, match="was handed in; expected the name"):
+        base.ingest(handed)
+
+
+@pytest.mark.parametrize("folder", [None, b"kb", 3])
+def test_a_folder_that_is_no_path_is_refused(
+    folder: Any,  # noqa: ANN401 -- whatever is given
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A variable that is not set makes no folder called None."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(SettingsError, match=r"the folder is .*; expected a path"):
+        kept.open(folder, embedder="hash")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_selection_reads_as_a_sentence(base: Base) -> None:

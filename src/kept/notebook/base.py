@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, overload
 
 from kept.asking import Asked
+from kept.errors import InputError, SettingsError
 from kept.explain import why_not
 from kept.filters import Filters
 from kept.ingest import Handed
@@ -84,11 +86,12 @@ class Base(KnowledgeBase):
 
         Texts that are handed in one by one are taken in as they are asked for.
         """
-        names = _names(handed)
-        if names is None:
-            return super().ingest(handed, as_given=as_given, by=by)
+        first, items = _peeked(handed)
+        if isinstance(first, Handed):
+            return super().ingest(items, as_given=as_given, by=by)
         handing = Handing(limits=fetch_limits_of(self.settings))
-        return Receipts(super().ingest(handing(names)))
+        named = handing([_name(item) for item in items])
+        return Receipts(super().ingest(named, as_given=as_given, by=by))
 
     def add(self, text: str, **fields: Any) -> Receipts:  # noqa: ANN401 -- a draft's
         """Take one text in; *fields* are those of a draft, such as title and tags."""
@@ -128,15 +131,24 @@ class Base(KnowledgeBase):
         return await asyncio.to_thread(self.ingest, names)
 
 
-def _names(handed: object) -> list[str] | None:
-    """Return the names in *handed*; None if it holds texts, not names."""
-    if isinstance(handed, str | Path):
-        return [str(handed)]
-    if isinstance(handed, list | tuple) and all(
-        isinstance(one, str | Path) for one in handed
-    ):
-        return [str(one) for one in handed]
-    return None
+def _peeked(handed: object) -> tuple[object, Iterator[Any]]:
+    """Return the first of what is handed in, and all of it."""
+    if not isinstance(handed, Iterable) or isinstance(handed, str | bytes):
+        handed = (handed,)
+    rest = iter(handed)
+    begun = list(islice(rest, 1))
+    return (begun or (None,))[0], chain(begun, rest)
+
+
+def _name(item: object) -> str:
+    """Return *item* as a name, unless it is something else."""
+    if isinstance(item, str | Path):
+        return str(item)
+    msg = (
+        f"{item!r} was handed in; expected the name of a file, a folder or a page. "
+        "A text is taken in by add"
+    )
+    raise InputError(msg)
 
 
 def open_base(
@@ -149,4 +161,7 @@ def open_base(
 
     *settings* are those of `Settings`, such as ``tenant``; a *watch* sees all.
     """
+    if not isinstance(folder, str | Path):
+        msg = f"the folder is {folder!r}; expected a path, or the URL of a store"
+        raise SettingsError(msg)
     return Base(Settings.of({"store": str(folder), **settings}), watch=watch)
