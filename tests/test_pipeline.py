@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -567,6 +567,29 @@ def test_a_pool_that_holds_a_chunk_twice_is_refused(stage: Fuse | TopK) -> None:
 
     with pytest.raises(InvariantViolation, match=r"twice|kept and dropped"):
         Pipeline.of(stage)(QUERY, pool)
+
+
+@dataclass(frozen=True)
+class Forgetful:
+    """A stage that has something else than an outcome to give."""
+
+    name: ClassVar[str] = "forgetful"
+
+    gives: Any
+
+    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+        """Return whatever there is."""
+        outcome: Outcome = self.gives
+        return outcome
+
+
+@pytest.mark.parametrize("gives", [None, [A], (A, B)])
+def test_a_stage_that_returns_no_outcome_is_named(gives: object) -> None:
+    """Whoever forgot to return is told in which stage."""
+    said = f"forgetful: returned {type(gives).__name__} where an Outcome is expected$"
+
+    with pytest.raises(InvariantViolation, match=said):
+        Pipeline.of(Forgetful(gives))(QUERY, (A, B))
 
 
 def test_an_untouched_pool_with_decisions_is_checked_too() -> None:

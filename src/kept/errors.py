@@ -201,11 +201,15 @@ class MissingSignalError(KeptError):
         self.name = name
 
 
+def _listed(chunk_ids: frozenset[str]) -> list[str]:
+    return [", ".join(sorted(chunk_ids))] if chunk_ids else []
+
+
 class InvariantViolation(KeptError):  # noqa: N818 -- a bug in a stage, not a condition
     """A stage broke a rule that the pipeline guarantees."""
 
     def __init__(self, stage: str, rule: str, chunk_ids: frozenset[str]) -> None:
-        super().__init__(f"{stage}: {rule}: {', '.join(sorted(chunk_ids))}")
+        super().__init__(": ".join((stage, rule, *_listed(chunk_ids))))
         self.stage = stage
         self.rule = rule
         self.chunk_ids = chunk_ids

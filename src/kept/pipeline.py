@@ -104,7 +104,10 @@ class Pipeline:
     def _called(self, stage: Stage, query: Query, pool: Pool | Whole) -> Settled:
         """Hand a stage the candidates themselves, and check what it made of them."""
         before = _whole(pool)
-        outcome = stage(query, before)
+        outcome: object = stage(query, before)
+        if not isinstance(outcome, Outcome):
+            rule = f"returned {type(outcome).__name__} where an Outcome is expected"
+            raise InvariantViolation(stage.name, rule, NOBODY)
         if outcome.kept is before and not outcome.decisions:
             return _step(stage.name, before, outcome), before, ()
         gone = _let_go(before, outcome)

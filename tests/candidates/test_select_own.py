@@ -1,11 +1,13 @@
 """Own candidates: passages from elsewhere, through the same pipeline."""
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -361,6 +363,10 @@ def bad(passages: Sequence[Passage], **how: Any) -> tuple[Sequence[Passage], Any
             "cosines is 'given', but the scores are 'bm25'",
         ),
         (bad([Passage(text=" ")], scores="none"), "passage 1 has no text"),
+        (bad([KIEL], scores="none"), "passage 1 is .*; expected a Passage"),
+        (bad([{"text": KIEL}], scores="none"), "passage 1 is .*; expected a Passage"),
+        (bad([Passage(text=b"x")], scores="none"), "expected a Passage with a text"),
+        (bad(handed(1.0, 10**400, 0.0), scores="rerank"), "'kiel' has the score inf"),
         (
             bad([*handed(), Passage(id="pump", text=KIEL)], scores="none"),
             "two passages have the id 'pump' and different texts",
@@ -375,6 +381,21 @@ def test_what_cannot_be_meant_is_refused(
 
     with pytest.raises(InputError, match=told):
         guard.select(QUESTION, passages, **how)
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.int64])
+def test_scores_may_be_numbers_of_numpy(
+    guard: Selecting, kind: Callable[[float], Any]
+) -> None:
+    """What an index of vectors answers with is taken as it comes."""
+    plain = guard.select(QUESTION, handed(3.0, 2.0, 1.0), scores="similarity")
+
+    found = guard.select(
+        QUESTION, handed(kind(3), kind(2), kind(1)), scores="similarity"
+    )
+
+    assert found == plain
+    assert json.dumps(found_json(found))
 
 
 def test_what_filters_leave_out_was_not_handed_in(guard: Selecting) -> None:

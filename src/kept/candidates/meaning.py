@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from numbers import Real
 from typing import Literal, Self
 
 from kept.errors import InputError
@@ -61,15 +62,10 @@ class Scores(StrEnum):
                 "first, or scores='none'"
             )
             raise InputError(msg)
-        if isinstance(score, bool) or not isinstance(score, int | float):
+        if isinstance(score, bool) or not isinstance(score, Real):
             msg = f"{name} has the score {score!r}; expected a number"
             raise InputError(msg)
-        if not math.isfinite(score):
-            msg = (
-                f"{name} has the score {score}; expected a finite number. Leave the "
-                "passage out, or mend what scored it"
-            )
-            raise InputError(msg)
+        score = _finite(score, name)
         if not self.low - SLACK <= score <= self.high + SLACK:
             msg = (
                 f"{name} has the score {score:g}, which is no {self.value} "
@@ -77,7 +73,22 @@ class Scores(StrEnum):
                 f"really are: {_listed()}"
             )
             raise InputError(msg)
-        return float(score)
+        return score
+
+
+def _finite(score: Real, name: str) -> float:
+    """Return a number of any kind, numpy's too, as Python's own."""
+    try:
+        number = float(score)
+    except OverflowError:
+        number = math.inf
+    if math.isfinite(number):
+        return number
+    msg = (
+        f"{name} has the score {number}; expected a finite number. Leave the "
+        "passage out, or mend what scored it"
+    )
+    raise InputError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,6 +180,9 @@ def _standing(member: Member, scores: Scores) -> tuple[str, float, str]:
 
 
 def _id(passage: Passage, place: int, given: Given) -> str:
+    if not isinstance(passage, Passage) or not isinstance(passage.text, str):
+        msg = f"passage {place} is {passage!r}; expected a Passage with a text"
+        raise InputError(msg)
     if not passage.text.strip():
         msg = f"passage {place} has no text; leave empty passages out"
         raise InputError(msg)

@@ -64,7 +64,9 @@ class Base(KnowledgeBase):
         return f"<the knowledge base {where!r} of the tenant {self.tenant!r}>"
 
     @overload
-    def ingest(self, handed: Names) -> Receipts: ...
+    def ingest(
+        self, handed: Names, *, as_given: bool = False, by: Crew | None = None
+    ) -> Receipts: ...
 
     @overload
     def ingest(
