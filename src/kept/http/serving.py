@@ -12,12 +12,14 @@ from starlette.applications import Starlette
 
 from kept.errors import InputError, SettingsError
 from kept.http.app import build
+from kept.http.connections import Connection
 from kept.http.service import Service
 from kept.http.settings import ServiceSettings
 from kept.settings import Settings
 from kept.stores.addresses import told
 
 BACKLOG = 512
+ACCEPTED_AT_ONCE = 32
 
 
 class Server(uvicorn.Server):
@@ -29,6 +31,16 @@ class Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
         self._service = service
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen; many may wait, though few are accepted at a time.
+
+        The loop accepts as many as the queue is said to be long before it looks at
+        any of them, and would run out of files before one too many could be closed.
+        """
+        await super().startup(sockets)
+        for listening in sockets or ():
+            listening.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop listening, finish what was taken, and end."""
@@ -62,6 +74,8 @@ def run(app: Starlette, say: Callable[[str], None], path: str = "") -> None:
     say(f"serving {told(settings.store)} on http://{host}:{port}{path}")
     config = uvicorn.Config(
         app,
+        http=Connection,
+        backlog=ACCEPTED_AT_ONCE,
         log_config=None,
         access_log=False,
         server_header=False,
