@@ -139,6 +139,40 @@ def test_rebuilding_changes_no_answer(filled: KnowledgeBase) -> None:
     assert examine(filled.store, repair=False) == []
 
 
+@pytest.mark.parametrize("kind", [".term", ".fast"])
+def test_words_that_the_engine_gives_up_on_are_indexed_again(
+    filled: KnowledgeBase, kind: str
+) -> None:
+    """Broken bytes in its files, and its panic over them, are no crash."""
+    before = filled.search(QUESTION)
+    folder = filled.store.folder
+    filled.close()
+    for path in folder.rglob(f"*{kind}"):
+        data = path.read_bytes()
+        path.write_bytes(b"\xff" * (len(data) // 2) + data[len(data) // 2 :])
+
+    with KnowledgeBase(Settings(store=str(folder), embedder="hash")) as base:
+        examine(base.store, repair=True)
+
+        assert examine(base.store, repair=False) == []
+        assert base.search(QUESTION) == before
+
+
+@pytest.mark.parametrize("kind", ["vectors", "log"])
+def test_a_file_that_goes_missing_under_a_running_store_is_made_again(
+    filled: KnowledgeBase, kind: str
+) -> None:
+    """What was taken in before and after is found, without a restart."""
+    [path] = filled.store.folder.rglob(f"dense/*.{kind}")
+    path.unlink()
+
+    filled.add("A garden of roses blooms in June with yellow petals.")
+
+    found = filled.search("Which roses bloom in June with yellow petals?")
+    assert found.selection.candidates
+    assert examine(filled.store, repair=False) == []
+
+
 def test_indexes_made_anew_elsewhere_are_taken_over(filled: KnowledgeBase) -> None:
     """Who has a store open goes on in the new indexes, not in both by turns."""
     for number in range(20):

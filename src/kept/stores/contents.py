@@ -189,6 +189,7 @@ class Contents:
             self._load()
         else:
             self.files.manifest = manifest
+            self.files.demand(self.rows)
             self._replay()
 
     def _take(

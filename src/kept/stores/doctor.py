@@ -10,6 +10,7 @@ from kept.stores.index_ports import Indexes
 from kept.stores.meta import embedder_in
 from kept.stores.operations import Finding
 from kept.stores.reanalysis import outdated, reanalyse
+from kept.stores.rows import IndexTorn
 from kept.stores.sql import Connection, each, every, only
 from kept.stores.sqlite import SqliteStore
 from kept.stores.statistics import differences, recount
@@ -156,8 +157,11 @@ def _indexes(
     with store.shelf(name) as shelf:
         if embedder_in(shelf.connection) is None:
             return
-        wrong = list(_index_differences(shelf.connection, shelf.indexes, tenant))
         indexes = shelf.indexes
+        try:
+            wrong = list(_index_differences(shelf.connection, indexes, tenant))
+        except IndexTorn as torn:
+            wrong = [("index", torn.problem)]
     if wrong and repair:
         indexes.rebuild()
         with store.shelf(name):

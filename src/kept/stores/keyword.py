@@ -19,7 +19,8 @@ The index is derived: it can be deleted and built again from the truth.
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -71,14 +72,12 @@ class KeywordIndex:
     @classmethod
     def open(cls, folder: Path, *, writable: bool) -> Self:
         """Open the index in *folder*; a writer creates a missing one, empty."""
-        try:
+        with _told_torn(folder):
             if not folder.exists() or not tantivy.Index.exists(str(folder)):
                 if not writable:
                     raise IndexTorn(folder, "there is no keyword index")
                 _create(folder)
             return cls(folder, writable=writable)
-        except (ValueError, OSError) as error:
-            raise IndexTorn(folder, str(error)) from error
 
     @property
     def seq(self) -> int:
@@ -125,11 +124,9 @@ class KeywordIndex:
     def reload(self) -> bool:
         """See what another process flushed; tell whether anything changed."""
         before = self._seq
-        try:
+        with _told_torn(self._folder):
             self._index.reload()
             self._refresh()
-        except (ValueError, OSError) as error:
-            raise IndexTorn(self._folder, str(error)) from error
         return self._seq != before
 
     def close(self) -> None:
@@ -143,10 +140,13 @@ class KeywordIndex:
     def keys(self) -> NDArray[np.int64]:
         """Return every key that is held, in order."""
         chunks = len(self)
-        found = self._searcher.search(tantivy.Query.all_query(), chunks + 1).hits
-        addresses = [address for _, address in found]
-        keys = np.array(self._searcher.fast_field_values("key", addresses), np.int64)
-        docs = np.array(self._searcher.fast_field_values("doc", addresses), np.int64)
+        with _told_torn(self._folder):
+            found = self._searcher.search(tantivy.Query.all_query(), chunks + 1).hits
+            addresses = [address for _, address in found]
+            keys, docs = (
+                np.array(self._searcher.fast_field_values(name, addresses), np.int64)
+                for name in ("key", "doc")
+            )
         return np.sort(keys[docs != _MARKER_DOC])
 
     def search(
@@ -235,9 +235,10 @@ class KeywordIndex:
         Counting makes the engine score every match. Its pruning would compare with
         block maxima chosen under another average length, which may miss one.
         """
-        hits = self._searcher.search(query, depth, count=True).hits
-        addresses = [address for _, address in hits]
-        keys = self._searcher.fast_field_values("key", addresses)
+        with _told_torn(self._folder):
+            hits = self._searcher.search(query, depth, count=True).hits
+            addresses = [address for _, address in hits]
+            keys = self._searcher.fast_field_values("key", addresses)
         scores = np.array([score for score, _ in hits], np.float64)
         return np.array(keys, np.int64), scores, len(hits) < depth
 
@@ -245,7 +246,8 @@ class KeywordIndex:
         parts = []
         for term, weight in weights.items():
             spelled = _spelled(term)
-            holding = self._searcher.doc_freq("terms", spelled)
+            with _told_torn(self._folder):
+                holding = self._searcher.doc_freq("terms", spelled)
             boost = weight / _idf(self._chunks, holding)
             one = tantivy.Query.term_query(_SCHEMA, "terms", spelled, "freq")
             parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(one, boost)))
@@ -276,6 +278,22 @@ class KeywordIndex:
         explained = json.loads(marker.explain(self._searcher, address).to_json())
         self._chunks = int(_statistic(explained, "N, total number of docs"))
         self._average = _statistic(explained, "avgdl")
+
+
+@contextmanager
+def _told_torn(folder: Path) -> Iterator[None]:
+    """Say that an index is torn where the engine cannot read it, or gives up.
+
+    What it gives up with is no `Exception`, and has no name to import.
+    """
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        raise IndexTorn(folder, str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise IndexTorn(folder, str(error)) from error
 
 
 def _schema() -> tantivy.Schema:

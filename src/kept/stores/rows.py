@@ -177,13 +177,17 @@ class RowFiles:
             if path.name not in kept:
                 path.unlink(missing_ok=True)
 
+    def demand(self, upto: int) -> int:
+        """Return how many rows the file has, which must be at least *upto*."""
+        count = self.vectors_path.stat().st_size // (4 * self.manifest.dimension)
+        if count < upto:
+            raise IndexTorn(self.folder, f"it has {count} of {upto} rows")
+        return count
+
     def rows(self, upto: int) -> NDArray[np.float32]:
         """Return the first *upto* rows or more, mapped, not read."""
         if len(self._map) < upto:
-            width = self.manifest.dimension
-            count = self.vectors_path.stat().st_size // (4 * width)
-            if count < upto:
-                raise IndexTorn(self.folder, f"it has {count} of {upto} rows")
+            width, count = self.manifest.dimension, self.demand(upto)
             mapped = np.memmap(self.vectors_path, np.float32, "r", shape=(count, width))
             self._map = mapped.view(np.ndarray)
         return self._map
