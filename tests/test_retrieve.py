@@ -42,6 +42,7 @@ QUESTIONS = [
     "Wie lange ist die Probezeit?",
     "通勤手当の上限はいくらですか",
 ]
+VERSIONS = ["2.0.2", "2.0.3", "2.2.0", "2.2.2", "3.0.3", "3.2.0"]
 names = count()
 words = st.sampled_from(
     [*" ".join(FACTS).split(), "zebra", "hello", "the", "Peru", "🙂", "INV-1"]
@@ -387,6 +388,17 @@ def test_pinned_chunks_are_forced_in(base: KnowledgeBase) -> None:
     )
 
     assert FACTS[6] in [c.chunk.text for c in found.selection.candidates]
+
+
+def test_the_one_that_was_named_stays_where_all_are_near(base: KnowledgeBase) -> None:
+    """Texts of one form are all near to the question; its words choose."""
+    texts = [f"Release notes {n}: bug fixes and a faster start." for n in VERSIONS]
+    filled(base, texts)
+
+    found = base.search("release notes of 3.2.0", k=2).selection
+
+    assert found.candidates[0].chunk.text == texts[VERSIONS.index("3.2.0")]
+    assert any(d.reason == "protected_overflow" for d in found.decisions())
 
 
 def test_relevance_does_not_change_with_k_or_depth(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from kept.model import Candidate, Scalar, open_twin
+from kept.model import Candidate, Precedence, Scalar, open_twin
 
 
 class Verdict(StrEnum):
@@ -54,7 +54,7 @@ class Reason(StrEnum):
     )
     PROTECTED_OVERFLOW = (
         "protected_overflow",
-        "More protected candidates than the limit has room for; the nearest stay.",
+        "More protected candidates than the limit has room for; the first stay.",
     )
     SOFT_SCORE_LIMIT = "soft_score_limit", "Composite score above the soft limit."
     STRICT_DISTANCE = (
@@ -163,16 +163,26 @@ class Drop:
         return cls(reason, evidence)
 
 
-def seated(candidates: Iterable[Candidate]) -> list[Candidate]:
+def seated(
+    candidates: Iterable[Candidate], by: Precedence = "distance"
+) -> list[Candidate]:
     """Order candidates as limits serve them: pinned, protected, then the rest.
 
-    Among the protected the nearest comes first; the rest keep their order.
+    Among the protected the nearest comes first, or *by* score the strongest; the
+    rest keep their order.
     """
     pool = list(candidates)
     first = [c for c in pool if c.protected]
     if not first:
         return pool
-    first.sort(key=lambda c: (not c.pinned, c.signals.get("distance", 0.0), c.id))
+    near = by == "distance"
+    first.sort(
+        key=lambda c: (
+            not c.pinned,
+            c.signals.get("distance", 0.0) if near else -c.score,
+            c.id,
+        )
+    )
     return first + [c for c in pool if not c.protected]
 
 

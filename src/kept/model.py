@@ -10,6 +10,7 @@ from kept.errors import MissingSignalError
 Scalar = str | int | float | bool | None
 Authority = Literal["high", "medium", "low"]
 TimeHorizon = Literal["current", "near_term", "long_term", "unknown"]
+Precedence = Literal["distance", "score"]
 
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -6,7 +6,7 @@ put off until somebody asks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, overload
 
 import numpy as np
@@ -18,6 +18,7 @@ from kept.model import (
     Candidate,
     Chunk,
     Document,
+    Precedence,
     candidate_of,
 )
 
@@ -334,21 +335,24 @@ class Pool(Sequence[Candidate]):
         """Return the id of one chunk."""
         return self.roll.entries[row].chunk.id
 
-    def seats(self) -> Rows:
+    def seats(self, by: Precedence = "distance") -> Rows:
         """Return the rows as limits serve them: pinned, protected, then the rest.
 
-        Among the protected the nearest comes first; the rest keep their order.
+        Among the protected the nearest comes first, or *by* score the strongest; the
+        rest keep their order.
         """
         if not self.protected:
             return self.rows
         shielded = self.shielded()
-        first = sorted(self.rows[shielded].tolist(), key=self._precedence)
+        precedence = partial(self._precedence, by)
+        first = sorted(self.rows[shielded].tolist(), key=precedence)
         return np.concatenate((np.array(first, np.intp), self.rows[~shielded]))
 
-    def _precedence(self, row: int) -> tuple[bool, float, str]:
+    def _precedence(self, by: Precedence, row: int) -> tuple[bool, float, str]:
+        near = by == "distance"
         return (
             row not in self.roll.pinned,
-            self.reading(row, "distance"),
+            self.reading(row, "distance") if near else -self.scores.item(row),
             self.id_of(row),
         )
 

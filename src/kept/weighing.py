@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from kept.decisions import DROPPED, OVERFLOW, SPARED, Decision, Drop, Outcome, decided
-from kept.model import NOTHING, Candidate, Query, Scalar
+from kept.model import NOTHING, Candidate, Precedence, Query, Scalar
 from kept.pool import Pool, Rows
 
 NOBODY: Rows = np.empty(0, np.intp)
@@ -71,14 +71,21 @@ def sifted(pool: Pool, rule: Callable[[int], Drop | None]) -> Weighed:
     return Weighed(stay, np.array(gone, np.intp), decide)
 
 
-def allotted(pool: Pool, at_most: int, reason: str, **evidence: Scalar) -> Weighed:
+def allotted(
+    pool: Pool,
+    at_most: int,
+    reason: str,
+    *,
+    by: Precedence = "distance",
+    **evidence: Scalar,
+) -> Weighed:
     """Give *at_most* places, the protected first, and drop the rest for *reason*.
 
     Protected candidates beyond the limit leave as overflow; the pinned stay.
     """
     if len(pool) <= at_most:
         return Weighed(pool)
-    seats, pinned = pool.seats(), pool.roll.pinned
+    seats, pinned = pool.seats(by), pool.roll.pinned
     kept, late = seats[:at_most], seats[at_most:]
     gone = late
 

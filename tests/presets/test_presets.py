@@ -110,7 +110,7 @@ def test_default_guards_on_the_absolute_channel() -> None:
         DenseFloor(0.15, 0.6, "cosine", "coverage"),
         Diversity(2, 0.15),
         DocumentLimit(4),
-        TopK(8),
+        TopK(8, by="score"),
     )
 
 
@@ -137,9 +137,9 @@ def test_default_with_everything_on() -> None:
         DenseFloor(0.15, 0.6, "cosine", "coverage"),
         OpportunisticRerank(RelevanceReranker(), 0.03, 0.30, 20, "relevance"),
         DocumentLimit(4),
-        MaximalMarginalRelevance(8, 0.7),
+        MaximalMarginalRelevance(8, 0.7, by="score"),
         AskJudge(JUDGE),
-        CharBudget(900, "skip"),
+        CharBudget(900, "skip", by="score"),
     )
 
 

@@ -63,6 +63,17 @@ def test_the_protected_are_served_first() -> None:
     assert ids(CharBudget(at_most=6)(QUERY, pool)) == ["b"]
 
 
+def test_by_score_the_strongest_of_the_protected_is_served_first() -> None:
+    """Not the nearest, as otherwise."""
+    pool = candidates("""
+        a 0.9 ! distance=0.09 text=1234
+        b 0.5 ! distance=0.01 text=1234
+    """)
+
+    assert ids(CharBudget(at_most=6)(QUERY, pool)) == ["b"]
+    assert ids(CharBudget(at_most=6, by="score")(QUERY, pool)) == ["a"]
+
+
 def test_a_protected_candidate_that_does_not_fit_overflows() -> None:
     """In skip mode the unprotected may still use what is left."""
     pool = candidates("""

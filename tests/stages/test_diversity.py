@@ -161,6 +161,17 @@ def test_mmr_reserves_its_places_for_the_protected() -> None:
     assert ids(MaximalMarginalRelevance(1)(QUERY, pool)) == ["b"]
 
 
+def test_mmr_by_score_takes_the_strongest_of_the_protected_first() -> None:
+    """Not the nearest, as otherwise."""
+    pool = candidates("""
+        a 0.9 ! distance=0.09 vector=1,0
+        b 0.5 ! distance=0.01 vector=1,0
+    """)
+
+    assert ids(MaximalMarginalRelevance(1)(QUERY, pool)) == ["b"]
+    assert ids(MaximalMarginalRelevance(1, by="score")(QUERY, pool)) == ["a"]
+
+
 def test_mmr_ties_go_to_the_lower_chunk_id() -> None:
     """The order is total."""
     pool = candidates("b 0.9 vector=1,0\na 0.9 vector=1,0")

@@ -38,6 +38,24 @@ def test_more_protected_than_places_keeps_the_nearest() -> None:
     ]
 
 
+def test_by_score_more_protected_than_places_keeps_the_strongest() -> None:
+    """Where all are near, the order that reads the words too decides who stays."""
+    pool = candidates("""
+        a 0.99 ! distance=0.09
+        b 0.50 ! distance=0.01
+        c 0.60 ! distance=0.05
+        d 0.95
+    """)
+
+    outcome = TopK(2, by="score")(QUERY, pool)
+
+    assert ids(outcome) == ["a", "c"]
+    assert told(outcome) == [
+        ("b", "dropped", "protected_overflow", {"place": 3, "at_most": 2}),
+        ("d", "dropped", "trim_top_n", {"place": 4, "at_most": 2}),
+    ]
+
+
 def test_a_pool_that_fits_passes_untouched() -> None:
     """As many candidates as places."""
     pool = candidates("a 0.9\nb 0.8")

@@ -184,7 +184,11 @@ def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
 
 
 def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
-    """List the stages in the order in which they run."""
+    """List the stages in the order in which they run.
+
+    Where all passages are near, as a hundred invoices of one form are, the words tell
+    which was asked for: limits serve the protected by the score, which reads both.
+    """
     near = settings.near_match_distance
     protect_keyword = settings.keyword_protection
     refuse_below, share = settings.refuse_below, settings.relevance_share
@@ -207,11 +211,13 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         if settings.diversity == "gap"
         else None,
         DocumentLimit(settings.document_limit),
-        MaximalMarginalRelevance(k, settings.mmr_trade_off) if mmr else TopK(k),
+        MaximalMarginalRelevance(k, settings.mmr_trade_off, by="score")
+        if mmr
+        else TopK(k, by="score"),
         AskJudge(parts.demand_judge(settings.variable("validation_enable")))
         if settings.validation_enable
         else None,
-        None if max_chars is None else CharBudget(max_chars, "skip"),
+        None if max_chars is None else CharBudget(max_chars, "skip", by="score"),
     )
 
 

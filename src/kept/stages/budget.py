@@ -1,7 +1,8 @@
 """Budgets: how much text the reader of the result can bear.
 
 A budget is never exceeded, except by what the caller pinned. The protected are
-served first, nearest first; one that does not fit leaves as overflow.
+served first, nearest first unless it is *by* score; one that does not fit leaves as
+overflow.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +11,7 @@ from typing import ClassVar, Literal
 
 from kept.decisions import DROPPED, SPARED, Decision, Outcome, Reason, seated
 from kept.errors import SettingsError
-from kept.model import Candidate, Query, Scalar
+from kept.model import Candidate, Precedence, Query, Scalar
 from kept.stages.bounds import demand
 
 Mode = Literal["stop", "skip"]
@@ -28,6 +29,7 @@ class CharBudget:
 
     at_most: int
     mode: Mode = "stop"
+    by: Precedence = "distance"
 
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
@@ -35,7 +37,12 @@ class CharBudget:
     def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
         """Spend the budget from the top of the list."""
         return spent(
-            candidates, _chars, self.at_most, Reason.CHAR_BUDGET, mode=self.mode
+            candidates,
+            _chars,
+            self.at_most,
+            Reason.CHAR_BUDGET,
+            mode=self.mode,
+            by=self.by,
         )
 
 
@@ -69,20 +76,21 @@ def _tokens(candidate: Candidate) -> int:
     return candidate.chunk.token_len
 
 
-def spent(
+def spent(  # noqa: PLR0913 -- a purchase has as many sides
     candidates: tuple[Candidate, ...],
     cost_of: Callable[[Candidate], int],
     at_most: int,
     reason: Reason,
     *,
     mode: Mode,
+    by: Precedence = "distance",
 ) -> Outcome:
     """Buy candidates in the order in which limits serve them."""
     kept: list[Candidate] = []
     decisions: list[Decision] = []
     used = 0
     ended_by: str | None = None
-    for candidate in seated(candidates):
+    for candidate in seated(candidates, by):
         cost = cost_of(candidate)
         affordable = used + cost <= at_most
         evidence: dict[str, Scalar] = {"cost": cost, "used": used, "at_most": at_most}

@@ -17,7 +17,7 @@ from kept.decisions import (
     seated,
 )
 from kept.errors import MissingSignalError
-from kept.model import Candidate, Query
+from kept.model import Candidate, Precedence, Query
 from kept.pool import Pool
 from kept.stages.bounds import demand
 from kept.weighing import Weighed, by_columns, sifted
@@ -137,14 +137,16 @@ class MaximalMarginalRelevance:
     """Fill *k* places one by one, weighing score against what is already there.
 
     The value of a candidate is *trade_off* times its score, less the rest times
-    its highest cosine to those chosen. The protected are chosen first. The
-    choice changes who stays, not the order of those who do.
+    its highest cosine to those chosen. The protected are chosen first, the nearest
+    before the others, or *by* score the strongest. The choice changes who stays, not
+    the order of those who do.
     """
 
     name: ClassVar[str] = "maximal_marginal_relevance"
 
     k: int
     trade_off: float = 0.7
+    by: Precedence = "distance"
 
     def __post_init__(self) -> None:
         demand(self.name, "k", self.k, 1)
@@ -154,7 +156,7 @@ class MaximalMarginalRelevance:
         """Choose greedily, the chunk id breaking ties."""
         if not candidates:
             return Outcome(candidates)
-        seats = seated(candidates)
+        seats = seated(candidates, self.by)
         likeness = _cosines(seats)
         closest = np.zeros(len(seats))
         open_seats = list(range(len(seats)))

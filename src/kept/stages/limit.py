@@ -16,7 +16,7 @@ from kept.decisions import (
     seated,
 )
 from kept.errors import SettingsError
-from kept.model import Candidate, Query
+from kept.model import Candidate, Precedence, Query
 from kept.pool import Pool
 from kept.stages.bounds import demand
 from kept.weighing import Weighed, allotted, by_columns, sifted
@@ -38,12 +38,13 @@ class TopK:
     """Keep the best *k*, the protected before all others.
 
     Even protected candidates cannot exceed *k*: the farthest of them leave as
-    overflow. Only the pinned do not count their places.
+    overflow, or *by* score the weakest. Only the pinned do not count their places.
     """
 
     name: ClassVar[str] = "top_k"
 
     k: int
+    by: Precedence = "distance"
 
     def __post_init__(self) -> None:
         demand(self.name, "k", self.k, 1)
@@ -52,7 +53,7 @@ class TopK:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Seat the protected, then the best of the rest."""
-        return allotted(pool, self.k, Reason.BEYOND_TOP_K)
+        return allotted(pool, self.k, Reason.BEYOND_TOP_K, by=self.by)
 
 
 @dataclass(frozen=True)
