@@ -1,6 +1,7 @@
 """What tests share: knowledge bases on the hash embedder, and evaluation data."""
 
 import gc
+import logging
 import os
 import signal
 import threading
@@ -66,6 +67,8 @@ def _no_logging_from_before(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start each test with logging as nobody has set it up."""
     structlog.reset_defaults()
     monkeypatch.setattr(logs, "_waiting", [])
+    # Commands that run in this process take over what libraries log.
+    monkeypatch.setattr(logging, "lastResort", logging.lastResort)
 
 
 @pytest.fixture(autouse=True)

@@ -26,14 +26,15 @@ def original() -> Path:
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+def cache(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Path:
     """Give every test a models folder of its own, after the original is there."""
     if "original" in request.fixturenames:
         request.getfixturevalue("original")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KEPT_MODELS", str(tmp_path / "models"))
-        patch.delenv("KEPT_MODEL_HUB", raising=False)
-        yield tmp_path / "models"
+    monkeypatch.setenv("KEPT_MODELS", str(tmp_path / "models"))
+    monkeypatch.delenv("KEPT_MODEL_HUB", raising=False)
+    return tmp_path / "models"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

@@ -1,5 +1,6 @@
 """Telemetry in trouble: the collector is gone, and all else goes on."""
 
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -78,6 +79,20 @@ def test_a_collector_that_is_gone_is_told_once(
     assert len(lost) == 1
     assert "OTEL_EXPORTER_OTLP_ENDPOINT" in lost[0]["why"]
     assert all(record.name.startswith("opentelemetry") for record in caplog.records)
+
+
+def test_bases_that_come_and_go_leave_one_handler_behind(
+    make_base: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many were watched, what the exporter logs is handled once."""
+    monkeypatch.setenv("KEPT_TELEMETRY", "otlp")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    make_base("first").close()
+    handlers = list(logging.getLogger("opentelemetry").handlers)
+
+    make_base("second").close()
+
+    assert logging.getLogger("opentelemetry").handlers == handlers
 
 
 def test_an_outage_that_ends_may_be_told_again() -> None:

@@ -29,6 +29,8 @@ LAST_SECONDS = 2.0
 
 logger = Logger(__name__)
 
+_UNHEARD = logging.NullHandler()
+
 
 class Outage:
     """Warns when a collector cannot be reached: once, until it can be again."""
@@ -91,7 +93,7 @@ def otlp(*, content: bool) -> Telemetry:
     two seconds at most, whatever the collector does.
     """
     # The exporters tell of every failed attempt; the outage says it once.
-    logging.getLogger("opentelemetry").addHandler(logging.NullHandler())
+    logging.getLogger("opentelemetry").addHandler(_UNHEARD)
     outage = Outage()
     spans, metrics = _Spans(outage), _Metrics(outage)
     resource = Resource.create({"service.name": "kept", "service.version": __version__})
