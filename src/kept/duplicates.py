@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
 from kept.receipts import Rule, Similarity
+from kept.signals import PLACES
 
 PREFIX_SLACK = 32
 EDIT_BAND = 0.02
 EDIT_SIMILARITY = 0.95
 OFF = 1.0
-PLACES = 9
 EDITED_CHARS = 20_000
 RUN_WORDS = 5
 _MONTHS = (

@@ -9,6 +9,7 @@ import numpy as np
 from kept.model import Candidate
 from kept.ports import Embedder
 from kept.sentences import sentences
+from kept.signals import PLACES
 from kept.text.tokens import analyse, analyse_query, detect_language
 
 AT_MOST = 3
@@ -16,7 +17,6 @@ SHARE_OF_BEST = 0.6
 SAME = 0.8
 FEWEST_TERMS = 3
 SHARE_OF_COSINE = 0.5
-PLACES = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from kept.ports import Embedder
 from kept.sentences import sentences
+from kept.signals import PLACES
 from kept.text.tokens import analyse, detect_language
 
 Judgement = Literal["supported", "partial", "unsupported", "no_claim"]
@@ -29,7 +30,6 @@ COST_OF_NAMES = 0.25
 COST_OF_DENIAL = 0.5
 SHARE_OF_PHRASES = 0.3
 SHARE_OF_COSINE = 0.4
-PLACES = 9
 
 MARKER = re.compile(r"[ \t]*[\[\u3010]\d+(?:\s*[,;\uff0c\u3001]\s*\d+)*[\]\u3011]")
 _NUMBER = re.compile(r"\d+(?:[.,\u066b\u066c]\d+)*")

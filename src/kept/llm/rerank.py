@@ -15,9 +15,9 @@ from kept.model import Candidate, Query
 from kept.ports import ChatModel
 from kept.prompts import Context, Prompt, Recorder, build, log_context
 from kept.replies import misfit, parsed
+from kept.signals import PLACES
 
 LONGEST_PASSAGE = 1_200
-PLACES = 9
 
 RESULTS: dict[str, Any] = {
     "type": "object",

@@ -11,11 +11,10 @@ import numpy as np
 from kept.errors import SettingsError
 from kept.model import Query, Scalar
 from kept.pool import Floats, Pool
+from kept.signals import PLACES
 from kept.stages.bounds import demand
 from kept.stages.rescore import WAVE_STEP, column, demand_new
 from kept.weighing import Weighed, by_columns
-
-PLACES = 9
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-_PLACES = 9
+from kept.signals import PLACES
 
 
 def unit_of(query: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -37,5 +37,5 @@ def exact_cosines(
     rows = vectors.astype(np.float64)
     products = np.einsum("ij,j->i", rows, unit)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    cosines: NDArray[np.float64] = np.round(products / lengths, _PLACES) + 0.0
+    cosines: NDArray[np.float64] = np.round(products / lengths, PLACES) + 0.0
     return cosines

@@ -30,9 +30,9 @@ import tantivy
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
+from kept.signals import PLACES
 from kept.stores.rows import IndexTorn, Scored, best, unwritten
-
-ORD_BITS = 20
+from kept.stores.writing import ORD_BITS
 
 _HEAP_BYTES = 32_000_000
 _MARKER_DOC = -1
@@ -42,7 +42,6 @@ _FEW_ALLOWED = 64
 _NAMED_DOCUMENTS = 4096
 _DEEPEST = 8192
 _FLOAT32_SLACK = 1.0 + 1e-4
-_PLACES = 9
 _SEARCHED = (".fast", ".fieldnorm", ".idx", ".term")
 
 Exact = Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -170,11 +169,11 @@ class KeywordIndex:
             return best(np.empty(0, np.int64), np.empty(0), limit)
         among = None if allowed is None else np.unique(allowed)
         if among is not None and len(among) <= _FEW_ALLOWED:
-            return _matching(among, np.round(exact(among), _PLACES), limit)
+            return _matching(among, np.round(exact(among), PLACES), limit)
 
         def judge(keys: NDArray[np.int64]) -> Scored:
             judged = keys if among is None else keys[_members(keys, among)]
-            return judged, np.round(exact(judged), _PLACES)
+            return judged, np.round(exact(judged), PLACES)
 
         query, depth = self._query(weights), 2 * limit
         if among is not None:
@@ -220,7 +219,7 @@ class KeywordIndex:
                     keys = np.concatenate([keys, fresh_keys])
                     scores = np.concatenate([scores, fresh_scores])
             floor = _nth_best(scores, limit)
-            if everything or ceilings[-1] < floor - 10.0**-_PLACES:
+            if everything or ceilings[-1] < floor - 10.0**-PLACES:
                 return _matching(keys, scores, limit)
             seen = len(proposed)
             depth *= 2

@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.signals import K1, B
+from kept.signals import K1, PLACES, B
 from kept.stores.index_ports import Keys
+from kept.stores.postgres.nearest import EVERYTHING
 from kept.stores.postgres.portable import Connection
 from kept.stores.postgres.values import numbers
 from kept.stores.rows import Scored, best
 from kept.stores.terms import key_of
 
-EVERYTHING = 1 << 62
 LEAST_PROPOSED = 100
 MARGIN = 1e-8
-PLACES = 9
 
 _SUMMED = """
 SELECT p.no, pg_catalog.sum(
