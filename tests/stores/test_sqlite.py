@@ -1,5 +1,7 @@
 """The embedded store keeps the contract of every store, and its own promises."""
 
+import subprocess
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
@@ -191,6 +193,26 @@ def test_a_closed_knowledge_base_says_so(make_base: Make) -> None:
         base.last_queries(1)
     with ThreadPoolExecutor(1) as pool, pytest.raises(StoreError, match=said):
         pool.submit(base.search, "anything?").result()
+
+
+def test_a_program_may_close_it_when_it_ends(tmp_path: Path) -> None:
+    """By then its threads are gone, and what they left is written all the same."""
+    folder = str(tmp_path / "at exit")
+    program = f"""
+import atexit, kept
+base = kept.open({folder!r}, embedder="hash")
+base.add({PAGES[1]!r})
+atexit.register(base.close)
+base.search("INV-49302")
+"""
+
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+    assert (ran.returncode, ran.stderr) == (0, "")
+    with kept.open(folder, embedder="hash") as again:
+        assert len(again.last_queries(9)) == 1
 
 
 def test_a_thread_that_ends_leaves_no_connection(base: KnowledgeBase) -> None:

@@ -76,10 +76,16 @@ class Recorder:
         self._hurry.clear()
 
     def close(self) -> None:
-        """Write what is left; a second time does nothing."""
-        self.flush()
+        """Write what is left; a second time does nothing.
+
+        When the program ends its threads end first, and whoever closes writes it.
+        """
+        if self._closed:
+            return
         self._closed = True
+        self._hurry.set()
         self._thread.shutdown()
+        self._write()
 
     def _write_soon(self) -> None:
         self._hurry.wait(GATHERED_SECONDS)
