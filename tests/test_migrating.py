@@ -5,8 +5,10 @@ import json
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import apsw
 import pytest
 
 from commands import kept, started
@@ -14,7 +16,7 @@ from kept.errors import InputError, StoreBusyError, StoreError
 from kept.knowledge_base import KnowledgeBase
 from kept.migrating import Migrated, migrate
 from kept.settings import Settings
-from kept.stores import copying
+from kept.stores import comparing, copying
 from kept.stores.access import Access, Policy, Role
 from kept.stores.audit import AuditLog, AuditRow
 from kept.stores.jobs import Jobs
@@ -188,6 +190,34 @@ def _arrived(address: str) -> int:
     return int(counted[0])
 
 
+def test_more_documents_are_not_sorted_more_often(
+    addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No index has their order: it is asked for once, not with every few of them."""
+    monkeypatch.setattr(copying, "DOCUMENTS", 2)
+    monkeypatch.setattr(comparing, "DOCUMENTS", 2)
+    sorts: list[int] = []
+    for texts in (3, 9):
+        source = addresses("folder", f"source-{texts}")
+        filled(source, texts)
+        asked: list[str] = []
+
+        def listen(connection: apsw.Connection, asked: list[str] = asked) -> None:
+            connection.trace_v2(
+                apsw.SQLITE_TRACE_STMT, lambda event: asked.append(event["sql"])
+            )
+
+        with monkeypatch.context() as patched:
+            patched.setattr(apsw, "connection_hooks", [listen])
+            done = moved(source, addresses("folder", f"target-{texts}"))
+        sorts.append(sum("FROM documents" in sql and "ORDER" in sql for sql in asked))
+        rows = {(part.tenant, part.what): part.rows for part in done.parts}
+        assert rows["acme", "documents"] == rows["acme", "order of arrival"]
+        assert rows["acme", "documents"] == 3 + texts
+
+    assert sorts[0] == sorts[1] > 0
+
+
 @pytest.mark.parametrize("stop", range(6))
 def test_it_can_stop_anywhere(
     addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch, stop: int
@@ -263,14 +293,13 @@ def test_a_difference_is_found(
     """What arrived otherwise than it left is told, and the target stays closed."""
     source, target = addresses("folder", "source"), addresses("folder", "target")
     filled(source)
-    real = copying.carried
+    real = copying.documents_of
 
-    def careless(*given: object) -> copying.Carried:
-        one = real(*given)
-        return copying.Carried(one.filed, -one.vectors, one.live, one.superseded_by)
+    def careless(*given: object) -> list[copying.Carried]:
+        return [replace(one, vectors=-one.vectors) for one in real(*given)]
 
     with monkeypatch.context() as patched:
-        patched.setattr(copying, "carried", careless)
+        patched.setattr(copying, "documents_of", careless)
         with pytest.raises(StoreError, match="documents of acme"):
             moved(source, target)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from kept.ports import Vectors
 from kept.stores import reading
-from kept.stores.copying import carried, documents_by
+from kept.stores.copying import documents_of, numbers_by
 from kept.stores.operations import Store
-from kept.stores.sql import Row, every
+from kept.stores.sql import Row, each, every
 from kept.stores.tables import JOBS, OF_TENANTS, OF_THE_STORE, Table
 
 DOCUMENTS = 50
@@ -112,23 +113,26 @@ def _documents(store: Store, tenant: str) -> Iterator[Row]:
     """Yield every document with its chunks and the bytes of its vectors."""
     with store.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
-        place: Row | None = None
-        while found := documents_by(connection, no, "id, type", place, DOCUMENTS):
-            for _, row in found:
-                one = carried(store, connection, row)
+        for some in _in_parts(numbers_by(connection, no, "id, type")):
+            for one in documents_of(store, connection, no, some):
                 rows = (one.filed.document, one.filed.chunks)
                 yield *rows, one.vectors.tobytes(), one.live, one.superseded_by
-            place = found[-1][0]
 
 
 def _order(store: Store, tenant: str) -> Iterator[Row]:
     with store.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
-        yield from every(
-            connection,
-            "SELECT id FROM documents WHERE tenant_no = ? ORDER BY age, id",
-            (no,),
-        )
+        for some in _in_parts(numbers_by(connection, no, "age, id")):
+            yield from each(
+                connection,
+                "SELECT id FROM documents WHERE tenant_no = ? AND no = ?",
+                [(no, number) for number in some],
+            )
+
+
+def _in_parts(numbers: "array[int]") -> Iterator["array[int]"]:
+    for start in range(0, len(numbers), DOCUMENTS):
+        yield numbers[start : start + DOCUMENTS]
 
 
 def _questions(store: Store, tenant: str) -> list[tuple[str, Vectors]]:

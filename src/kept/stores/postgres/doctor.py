@@ -9,6 +9,7 @@ import heapq
 import json
 from collections.abc import Iterator
 from itertools import groupby
+from typing import Any
 
 from kept.stores.meta import meta_of
 from kept.stores.operations import Finding
@@ -180,13 +181,33 @@ def _stored_postings(connection: Connection) -> Iterator[Posting]:
 
 def _wrong_facts(connection: Connection) -> int:
     """Count facts that documents lack, and those that no document has."""
-    derived = {
-        (no, fact.key, fact.atom, fact.shown)
-        for no, metadata in every(connection, "SELECT no, metadata FROM documents")
-        for fact in facts_of(json.loads(metadata))
-    }
-    sql = "SELECT document_no, key, atom, shown FROM facts"
-    return len(derived ^ set(every(connection, sql)))
+    wrong = 0
+    for rows in _all_metadata(connection):
+        derived = {
+            (no, fact.key, fact.atom, fact.shown)
+            for no, metadata in rows
+            for fact in facts_of(metadata)
+        }
+        stored = every(
+            connection,
+            "SELECT document_no, key, atom, shown FROM facts"
+            " WHERE document_no BETWEEN ? AND ?",
+            (rows[0][0], rows[-1][0]),
+        )
+        wrong += len(derived ^ set(stored))
+    return wrong
+
+
+def _all_metadata(connection: Connection) -> Iterator[list[tuple[int, Any]]]:
+    """Yield the documents' numbers and metadata, some at a time."""
+    after = -1
+    while rows := every(
+        connection,
+        "SELECT no, metadata FROM documents WHERE no > ? ORDER BY no LIMIT ?",
+        (after, BATCH),
+    ):
+        after = rows[-1][0]
+        yield [(no, json.loads(metadata)) for no, metadata in rows]
 
 
 def _rebuilt(database: Database, name: str) -> None:
@@ -201,8 +222,9 @@ def _derive(connection: Connection, tenant: int) -> None:
     for rows in _live_chunks(connection):
         change_postings(connection, tenant, rows, live=True)
     connection.execute("DELETE FROM facts WHERE tenant_no = ?", (tenant,))
-    for no, metadata in every(connection, "SELECT no, metadata FROM documents"):
-        note_facts(connection, tenant, no, json.loads(metadata))
+    for some in _all_metadata(connection):
+        for no, metadata in some:
+            note_facts(connection, tenant, no, metadata)
     connection.execute(
         "UPDATE vectors v SET live = d.live FROM chunks c JOIN documents d"
         " ON d.no = c.document_no WHERE c.no = v.no AND v.live <> d.live"
