@@ -421,3 +421,36 @@ def test_the_ledger_is_that_of_the_library(house: House) -> None:
     over_http = house.ask("GET", "/v1/ledger").json()["ledger"]
 
     assert [row["no"] for row in over_http] == [row.no for row in reversed(rows)]
+
+
+def test_a_form_that_stops_in_a_file_is_refused_whole(house: House) -> None:
+    """No file of it is taken in, so that none is missed without a word."""
+    part = (
+        b'--x\r\ncontent-disposition: form-data; name="files"; filename="%s"\r\n\r\n%s'
+    )
+    cut = part % (b"a.txt", b"the first is whole") + b"\r\n" + part % (b"b.txt", b"the")
+    form = {"content-type": "multipart/form-data; boundary=x"}
+
+    refused = house.ask("POST", "/v1/documents/files", content=cut, headers=form)
+    whole = house.ask(
+        "POST", "/v1/documents/files", content=cut + b"\r\n--x--", headers=form
+    )
+
+    told = problem(refused, 400, "invalid_form")
+    assert told["detail"] == "the multipart body ends before its last boundary"
+    assert (whole.status_code, whole.json()["sources"]) == (202, 2)
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "text/plain", "application/x-www-form-urlencoded"]
+)
+def test_files_that_are_not_sent_as_a_form_are_told_how(
+    house: House, kind: str
+) -> None:
+    """What is missing is not a field, but the form."""
+    response = house.ask(
+        "POST", "/v1/documents/files", content=b"{}", headers={"content-type": kind}
+    )
+
+    told = problem(response, 415, "unsupported_media_type")
+    assert "multipart/form-data" in told["detail"]

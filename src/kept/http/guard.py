@@ -17,6 +17,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kept.errors import KeptError
+from kept.http.forms import Whole, is_form
 from kept.http.pages.failures import failure_page, is_for_people
 from kept.http.problems import CODES, SERVER_ERROR, Problem, Shown, problem_of
 from kept.http.service import Service
@@ -30,7 +31,6 @@ PUBLIC = frozenset({("POST", "/v1/session")})
 UNSTOPPABLE = frozenset({"/health", "/ready", "/metrics"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 PACKED = frozenset({b"content-encoding", b"content-length"})
-MULTIPART = "multipart/form-data"
 BEARER = "bearer "
 SECURITY = {
     "x-content-type-options": "nosniff",
@@ -98,6 +98,8 @@ class _Exchange:
         if is_packed(self._headers.get("content-encoding", "")):
             scope["headers"] = [h for h in scope["headers"] if h[0] not in PACKED]
             receive = Unpacked(receive, self._most_bytes())
+        if is_form(kind := self._headers.get("content-type", "")):
+            receive = Whole(receive, kind)
         try:
             await app(scope, receive, self._send_marked)
         finally:
@@ -147,8 +149,7 @@ class _Exchange:
 
     def _most_bytes(self) -> int:
         limits = self._service.limits
-        kind = self._headers.get("content-type", "").lower()
-        uploading = kind.startswith(MULTIPART)
+        uploading = is_form(self._headers.get("content-type", ""))
         return limits.max_upload_bytes if uploading else limits.max_body_bytes
 
     def _check_length(self, stated: str | None) -> None:

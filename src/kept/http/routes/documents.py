@@ -3,7 +3,7 @@
 import hashlib
 from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, File, Form, Query, Request, UploadFile
+from fastapi import APIRouter, Depends, File, Form, Query, Request, UploadFile
 from fastapi.concurrency import run_in_threadpool
 from pydantic import ValidationError
 from starlette.responses import Response
@@ -11,6 +11,7 @@ from starlette.responses import Response
 from kept.http import shapes
 from kept.http.callers import SECURED, Caller, Reader, Writer
 from kept.http.changing import deleted
+from kept.http.forms import MULTIPART, is_form
 from kept.http.handing import handed_over, job_response, text_or_url, uploaded
 from kept.http.problems import Problem
 from kept.http.replying import (
@@ -37,6 +38,13 @@ Wait = Annotated[
 ]
 
 router = APIRouter(prefix="/v1", tags=["documents"], dependencies=SECURED)
+
+
+async def _as_form(request: Request) -> None:
+    """Refuse files that come as anything else."""
+    if not is_form(request.headers.get("content-type", "")):
+        msg = f"files are sent as {MULTIPART}, with the field files for each"
+        raise Problem("unsupported_media_type", msg)
 
 
 @router.post(
@@ -67,6 +75,7 @@ async def create_documents(
 
 @router.post(
     "/documents/files",
+    dependencies=[Depends(_as_form)],
     status_code=202,
     response_model=shapes.JobWithReceipts,
     responses={200: {"model": shapes.JobWithReceipts, "description": "It has ended"}},
