@@ -204,9 +204,9 @@ def _members_of(owner: type) -> Iterator[str]:
         if name.startswith("_") or not inspect.isfunction(method):
             continue
         called = "" if isinstance(member, property) else _call(method)
-        rows.append(f"| `{name}{called}` | {_cell(_summary(method))} |")
+        rows.append(f"- `{name}{called}`: {_summary(method)}")
     if rows:
-        yield "\n".join(["| member | meaning |", "|---|---|", *rows])
+        yield "\n".join(rows)
     bases = [b.__name__ for b in owner.__bases__ if b.__name__ in kept.__all__]
     if bases:
         yield "And all of " + ", ".join(f"`kept.{base}`" for base in bases) + "."

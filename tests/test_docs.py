@@ -33,7 +33,7 @@ def test_the_reference_tells_how_to_call_what_python_offers() -> None:
     page = (DOCS / "reference" / "python.md").read_text("utf-8")
 
     assert "kept.open(folder='./.kept', *, watch=None, **settings)" in page
-    assert "| `delete(document_id, *, with_aliases=False)` | Delete a document" in page
+    assert "- `delete(document_id, *, with_aliases=False)`: Delete a document" in page
     assert "Fields: `reason`, `message`, `evidence`." in page
 
 
