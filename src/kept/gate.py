@@ -1,5 +1,7 @@
 """The gate: whether a question is worth a search at all."""
 
+from collections.abc import Callable
+
 from kept.decisions import Refusal
 from kept.presets.plan import GateRules
 from kept.signals import QueryTerms
@@ -13,17 +15,19 @@ RARE_SHARE = 0.1
 FEW_CHUNKS = 20
 
 
-def turned_away(rules: GateRules, question: str, terms: QueryTerms) -> Refusal | None:
+def turned_away(
+    rules: GateRules, question: str, weigh: Callable[[], QueryTerms]
+) -> Refusal | None:
     """Return why *question* is not searched for, or None if it names something.
 
     Enough content words do, or one token that only a search can mean. Where the
     rules ask the knowledge base, fewer words will do if it holds one of them that is
-    rare in it.
+    rare in it; only then does the gate *weigh* them.
     """
     words = content_words(question)
     if len(words) >= rules.min_content_words or domain_tokens(question):
         return None
-    if words and rules.ask_knowledge_base and _known_and_rare(terms):
+    if words and rules.ask_knowledge_base and _known_and_rare(weigh()):
         return None
     return Refusal(
         reason="query_quality",

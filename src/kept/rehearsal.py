@@ -64,7 +64,7 @@ class Rehearsal:
         """Return why *plan* does not search for the question, if it does not."""
         if plan.gate is None:
             return None
-        return turned_away(plan.gate, self.request.question, self.terms)
+        return turned_away(plan.gate, self.request.question, lambda: self.terms)
 
     def leg(self, name: str, depth: int) -> Leg:
         """Return the best *depth* chunks of one leg."""

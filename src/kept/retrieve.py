@@ -1,10 +1,10 @@
 """The query path: gate, embed, recall, stages, selection."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from operator import index
 
@@ -135,16 +135,16 @@ class Retriever:
     def _answer(
         self, shelf: Shelf, request: Request, clock: "_Clock"
     ) -> tuple[Refusal | None, Selection]:
-        terms = shelf.weigh(request.question)
+        weigh = cache(partial(shelf.weigh, request.question))
         if self.plan.gate is not None:
-            refused = turned_away(self.plan.gate, request.question, terms)
+            refused = turned_away(self.plan.gate, request.question, weigh)
             if refused is not None:
                 return refused, Selection(())
         clock.lap("gate")
-        vector, legs = self._recalled(shelf, request, terms, clock)
+        vector, legs = self._recalled(shelf, request, weigh, clock)
         clock.lap("recall")
         pinned = sorted(request.pinned)
-        candidates = gathered(shelf, vector, terms, legs, self.plan, pinned)
+        candidates = gathered(shelf, vector, weigh(), legs, self.plan, pinned)
         candidates = self.calibration(candidates, request.question)
         clock.lap("measure")
         chosen = selected(self.plan, request, candidates)
@@ -153,21 +153,27 @@ class Retriever:
         return chosen
 
     def _recalled(
-        self, shelf: Shelf, request: Request, terms: QueryTerms, clock: "_Clock"
+        self,
+        shelf: Shelf,
+        request: Request,
+        weigh: Callable[[], QueryTerms],
+        clock: "_Clock",
     ) -> tuple[NDArray[np.float32], dict[str, Leg]]:
         """Run the legs at once: keywords need no vector, so they need not wait.
 
-        The dense leg's scan does not need the interpreter, so it runs beside the
-        keyword leg. What follows the scan does, and waits for a keyword leg that will
-        soon be done: two threads that both want the interpreter for a moment hold
-        each other up for longer than that.
+        Nor does the embedder wait until the words are weighed. The dense leg's scan
+        does not need the interpreter, so it runs beside the keyword leg. What follows
+        the scan does, and waits for a keyword leg that will soon be done: two threads
+        that both want the interpreter for a moment hold each other up for longer than
+        that.
         """
         depth, legs = self.plan.waves[-1], self.plan.legs
         allowed = shelf.allowed(request.filters)
         tasks: dict[str, Future[Leg]] = {}
         if "keyword" in legs:
-            task = _legs().submit(shelf.keyword_leg, terms, depth, allowed)
-            tasks["keyword"] = task
+            tasks["keyword"] = _legs().submit(
+                lambda: shelf.keyword_leg(weigh(), depth, allowed)
+            )
         found: dict[str, Leg] = {}
         try:
             texts = [request.question]

@@ -84,7 +84,7 @@ class Selector:
         self, request: Request, pool: Pool, texts: Texts, terms: QueryTerms
     ) -> tuple[Refusal | None, Selection]:
         if self.plan.gate is not None:
-            refused = turned_away(self.plan.gate, request.question, terms)
+            refused = turned_away(self.plan.gate, request.question, lambda: terms)
             if refused is not None:
                 return refused, _all_refused(pool, refused)
         candidates = self._candidates(request.question, pool, texts, terms)

@@ -6,6 +6,7 @@ brought. What comes out is what a search with the same plan returns.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from kept.decisions import Refusal, Selection
@@ -62,7 +63,7 @@ class Asking:
         if self.plan.gate is None:
             return None
         with self.corpus.base.store.shelf(self.corpus.base.tenant) as shelf:
-            return turned_away(self.plan.gate, question, shelf.weigh(question))
+            return turned_away(self.plan.gate, question, partial(shelf.weigh, question))
 
     def selected(self, recall: Recall) -> tuple[Refusal | None, Selection]:
         """Return what the plan makes of a recall, as a search would."""
