@@ -37,6 +37,11 @@ class Entry(Protocol):
     """A chunk with its document: a candidate, or what is going to be one."""
 
     @property
+    def id(self) -> str:
+        """The id of the chunk."""
+        ...
+
+    @property
     def chunk(self) -> Chunk:
         """What may be cited."""
         ...
@@ -83,7 +88,7 @@ class Roll:
     @cached_property
     def ids(self) -> list[str]:
         """The id of every chunk."""
-        return [entry.chunk.id for entry in self.entries]
+        return [entry.id for entry in self.entries]
 
     @cached_property
     def documents(self) -> NDArray[np.int64]:
@@ -333,7 +338,7 @@ class Pool(Sequence[Candidate]):
 
     def id_of(self, row: int) -> str:
         """Return the id of one chunk."""
-        return self.roll.entries[row].chunk.id
+        return self.roll.entries[row].id
 
     def seats(self, by: Precedence = "distance") -> Rows:
         """Return the rows as limits serve them: pinned, protected, then the rest.

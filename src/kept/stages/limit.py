@@ -147,7 +147,7 @@ class OnePerDocument:
         def merit(row: int) -> tuple[bool, bool, float, str]:
             metric = numeric and entries[row].chunk.role == "metric"
             shielded = row in pool.protected
-            return not shielded, not metric, distances[row], entries[row].chunk.id
+            return not shielded, not metric, distances[row], entries[row].id
 
         elected: dict[int, int] = {}
         for row in sorted(rows, key=merit):
@@ -160,7 +160,7 @@ class OnePerDocument:
             return Drop.because(
                 Reason.ONE_PER_DOCUMENT,
                 distance=distances[row],
-                elected=entries[winner].chunk.id,
+                elected=entries[winner].id,
                 elected_distance=distances[winner],
                 elected_role=entries[winner].chunk.role,
                 elected_protected=winner in pool.protected,

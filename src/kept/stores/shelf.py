@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from kept.stores import reading
 from kept.stores.cosines import exact_cosines, unit_of
 from kept.stores.filtering import allowed_chunks
 from kept.stores.index_ports import Indexes, Pause, at_once
-from kept.stores.sql import Connection, each, every, first, marks
+from kept.stores.sql import Connection, Row, each, every, first, marks
 from kept.stores.terms import frequencies, token
 from kept.stores.writing import ORD_BITS
 from kept.text.tokens import analyse_query, term_key
@@ -42,13 +41,35 @@ class Leg:
     scores: Floats
 
 
-class _Read(NamedTuple):
-    """A chunk as it was read, with its terms and its length in terms."""
+class _Read:
+    """A chunk as it was read; it is made when it is looked at, as few are."""
 
-    chunk: Chunk
-    document: Document
-    terms: bytes
-    length: int
+    __slots__ = ("_made", "_row", "document", "id")
+
+    def __init__(self, document: Document, row: Row) -> None:
+        self.id = reading.chunk_id(document.id, row[0])
+        self.document = document
+        self._row = row
+        self._made: Chunk | None = None
+
+    @property
+    def chunk(self) -> Chunk:
+        """The chunk itself."""
+        if self._made is None:
+            self._made = reading.chunk_of(self.document.id, self._row)
+        return self._made
+
+    @property
+    def terms(self) -> bytes:
+        """Its terms, packed."""
+        terms: bytes = self._row[9]
+        return terms
+
+    @property
+    def length(self) -> int:
+        """How many terms it has."""
+        length: int = self._row[10]
+        return length
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +229,7 @@ class Shelf:
             if unknown:
                 self.documents.update(reading.documents_by_no(self.connection, unknown))
             for row in reading.chunk_rows(self.connection, part):
-                document = self.documents[row[8] >> ORD_BITS]
-                chunk = reading.chunk_of(document.id, row)
-                self.read[row[8]] = _Read(chunk, document, row[9], row[10])
+                self.read[row[8]] = _Read(self.documents[row[8] >> ORD_BITS], row)
 
     def _whole(self, keys: Keys) -> tuple[Floats, list[bytes]]:
         """Return lengths and terms of chunks that are wanted with all that they hold.
