@@ -88,17 +88,19 @@ def test_rows_in_memory_are_left_to_the_query(
     touching.close()
 
 
+def wait_for_the_disk(path: Path) -> None:
+    """Read all of a file from the disk, and leave none of it in memory."""
+    forget(path)
+    path.read_bytes()
+    forget(path)
+
+
 def test_after_a_wait_for_the_disk_rows_are_read_first(
     counted: Counted, keys: list[int], folder: Path
 ) -> None:
     """The query finds in memory what the threads have read, and reads nothing."""
     settled(touching := Touching(counted.reading), keys)
-    touching.close()
-    touching = Touching(counted.reading)
-    forget(folder / FILE)
-    descriptor = os.open(folder / FILE, os.O_RDONLY)
-    os.pread(descriptor, 1, 0)
-    os.close(descriptor)
+    wait_for_the_disk(folder / FILE)
     before = counted.times
 
     touching(keys)
@@ -109,6 +111,26 @@ def test_after_a_wait_for_the_disk_rows_are_read_first(
     assert len(rows) == len(keys) > 50
     assert touched == 4
     assert blocks() == read
+    touching.close()
+
+
+def test_a_page_that_was_missing_is_not_worth_it(
+    counted: Counted, keys: list[int], folder: Path
+) -> None:
+    """Threads that read first cost a query more than one wait for the disk."""
+    settled(touching := Touching(counted.reading), keys)
+    forget(folder / FILE)
+    descriptor = os.open(folder / FILE, os.O_RDONLY)
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    read = blocks()
+    os.pread(descriptor, 1, 0)
+    os.close(descriptor)
+    before = counted.times
+
+    touching(keys)
+
+    assert blocks() > read
+    assert counted.times == before
     touching.close()
 
 
@@ -136,10 +158,7 @@ def test_what_cannot_be_touched_is_told_by_the_query_alone(
         yield
 
     touching = Touching(busy)
-    forget(folder / FILE)
-    descriptor = os.open(folder / FILE, os.O_RDONLY)
-    os.pread(descriptor, 1, 0)
-    os.close(descriptor)
+    wait_for_the_disk(folder / FILE)
 
     touching(keys)
 
