@@ -6,8 +6,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from random import Random
+from threading import Barrier
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +21,7 @@ from hypothesis import strategies as st
 from kept.errors import EmbedderMismatchError, InputError
 from kept.filters import Filters
 from kept.knowledge_base import KnowledgeBase
+from kept.pool import Pool
 from kept.render import found_json
 from kept.retrieve import Request
 from kept.stores.doctor import rebuild
@@ -310,6 +315,50 @@ def test_two_words_that_the_knowledge_base_knows_are_a_question(
     refused = strict.search("lost laptop").refused
     assert refused is not None
     assert refused.evidence == {"content_words": 2, "at_least": 3}
+
+
+class Meeting:
+    """Something in one of whose methods a thread waits until another comes along."""
+
+    def __init__(self, inner: Any, method: str, barrier: Barrier) -> None:  # noqa: ANN401 -- of any kind
+        self._inner, self._method, self._barrier = inner, method, barrier
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 -- as the inner one has it
+        found = getattr(self._inner, name)
+        return partial(self._met, found) if name == self._method else found
+
+    def _met(self, method: Callable[..., Any], *given: Any) -> Any:  # noqa: ANN401 -- as above
+        self._barrier.wait(timeout=60)
+        return method(*given)
+
+
+def test_a_question_is_embedded_while_its_words_are_weighed(
+    answering: KnowledgeBase,
+) -> None:
+    """Both are begun before either is done, where the gate needs no weights."""
+    request, barrier = Request(question=QUESTIONS[0]), Barrier(2)
+    retriever = answering.retriever(answering.plan(request))
+    embedder: Any = Meeting(answering.embedder, "embed", barrier)
+
+    with answering.store.shelf(request.tenant) as shelf:
+        weighing: Any = Meeting(shelf, "weigh", barrier)
+        found = replace(retriever, embedder=embedder).on(weighing, request)
+
+    assert found == retriever(request)
+
+
+def test_a_recalled_chunk_is_made_once(answering: KnowledgeBase) -> None:
+    """However often it is looked at; its id is there before."""
+    [vector] = answering.embedder.embed(QUESTIONS[:1])
+    with answering.store.shelf("default") as shelf:
+        terms = shelf.weigh(QUESTIONS[0])
+        legs = {"dense": shelf.dense_leg(vector, 5, None)}
+        recalled = Pool.of(shelf.candidates(vector, terms, legs))
+
+    entries = recalled.roll.entries
+    assert [entry.id for entry in entries] == [c.chunk.id for c in recalled]
+    assert all(entry.chunk is entry.chunk for entry in entries)
+    assert len(entries) == 5
 
 
 def test_an_empty_knowledge_base_refuses(base: KnowledgeBase) -> None:
