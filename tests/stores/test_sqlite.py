@@ -180,6 +180,21 @@ def test_idle_tenants_are_closed_and_open_again(
     assert shared.tenants() == [f"tenant-{i}" for i in range(4)]
 
 
+def test_a_long_question_of_one_tenant_keeps_no_other_waiting(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Indexes that are being read are not closed to make room for others."""
+    monkeypatch.setattr(sqlite, "OPEN_TENANTS", 1)
+    store = base.store
+    base.add(PAGES[0])
+
+    with store.shelf("default") as held:
+        for tenant in ("b", "c", "d"):
+            with store.shelf(tenant) as shelf:
+                assert shelf.chunks == 0
+        assert held.indexes.dense.keys().size == held.chunks > 0
+
+
 def test_a_closed_knowledge_base_says_so(make_base: Make) -> None:
     """Whoever asks it after all is told to open it again."""
     base = make_base()

@@ -17,6 +17,12 @@ class ReadWriteLock:
         self._readers = 0
         self._writing = False
 
+    @property
+    def taken(self) -> bool:
+        """Whether somebody reads or writes at this moment."""
+        with self._condition:
+            return self._writing or self._readers > 0
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Share the lock with other readers."""

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -159,9 +160,22 @@ class SqliteStore(Catalogue):
                 )
                 self._indexes[(tenant, epoch)] = indexes
             self._indexes.move_to_end((tenant, epoch))
-            while len(self._indexes) > OPEN_TENANTS:
-                self._indexes.popitem(last=False)[1].close()
-            return indexes
+            idle = self._idle()
+        for one in idle:
+            one.close()
+        return indexes
+
+    def _idle(self) -> list[TenantIndexes]:
+        """Take out the indexes beyond those that may be open, not the newest.
+
+        Those that somebody reads stay: a reader may wait for a model for long, and
+        nobody else should with it.
+        """
+        beyond = max(0, len(self._indexes) - OPEN_TENANTS)
+        *others, _ = self._indexes.items()
+        unread = (key for key, one in others if not one.lock.taken)
+        keys = list(islice(unread, beyond))
+        return [self._indexes.pop(key) for key in keys]
 
     def _by_now(self, tenant: int) -> int:
         """Return a tenant's last change, whatever snapshot this thread holds."""
