@@ -103,7 +103,7 @@ def test_default_guards_on_the_absolute_channel() -> None:
     assert plan("default").pipeline == Pipeline.of(
         Fuse(0.5, 0.5),
         ProtectNearMatches(0.12, borne_out=True),
-        ProtectKeywordHit(0.5, "bm25_share"),
+        ProtectKeywordHit(0.5, "bm25_share", above_near=True),
         Answerable(0.05),
         RelevanceFloor(0.0025),
         RelevanceShare(0.0175),
@@ -130,7 +130,7 @@ def test_default_with_everything_on() -> None:
     assert on.pipeline == Pipeline.of(
         ReciprocalRankFusion(),
         ProtectNearMatches(0.05, borne_out=True),
-        ProtectKeywordHit(0.5, "bm25_share"),
+        ProtectKeywordHit(0.5, "bm25_share", above_near=True),
         Answerable(0.4),
         RelevanceFloor(0.0025),
         RelevanceShare(0.0175),

@@ -95,3 +95,30 @@ def test_an_impossible_distance_is_refused(distance: float) -> None:
     """A distance is 1 - cosine: from 0 to 2."""
     with pytest.raises(SettingsError, match=r"distance is .*expected 0 to 2"):
         ProtectNearMatches(distance)
+
+
+@pytest.mark.parametrize(("score", "shielded"), [(0.81, {"n", "k"}), (0.8, {"n"})])
+def test_a_keyword_hit_above_all_near_matches_is_protected_with_them(
+    score: float, shielded: set[str]
+) -> None:
+    """Else weaker ones that are near would take its place; a tie is not above."""
+    pool = candidates(f"""
+        k {score} in_keyword=1 bm25_share=0.45
+        n 0.8 ! in_keyword=1 bm25_share=0.2
+    """)
+
+    plain = ProtectKeywordHit(0.5, "bm25_share")(QUERY, pool)
+    outcome = ProtectKeywordHit(0.5, "bm25_share", above_near=True)(QUERY, pool)
+
+    assert {c.id for c in plain.kept if c.protected} == {"n"}
+    assert {c.id for c in outcome.kept if c.protected} == shielded
+
+
+@pytest.mark.parametrize("other", ["b 0.8 in_keyword=0", "b 0.8 ! * in_keyword=0"])
+def test_a_weak_keyword_hit_is_not_protected_where_nobody_is_near(other: str) -> None:
+    """Nobody would take its place, and a pin is not there for being near."""
+    pool = candidates(f"k 0.9 in_keyword=1 bm25_share=0.45\n{other}")
+
+    outcome = ProtectKeywordHit(0.5, "bm25_share", above_near=True)(QUERY, pool)
+
+    assert not outcome.decisions

@@ -201,7 +201,7 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         ),
         None
         if protect_keyword is None
-        else ProtectKeywordHit(protect_keyword, "bm25_share"),
+        else ProtectKeywordHit(protect_keyword, "bm25_share", above_near=True),
         None if refuse_below is None else Answerable(refuse_below),
         RelevanceFloor(settings.relevance_floor),
         None if share is None else RelevanceShare(share),

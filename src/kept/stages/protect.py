@@ -53,13 +53,16 @@ class ProtectKeywordHit:
     """Protect the strongest keyword hit, if its *signal* is *at_least* that much.
 
     At most one is protected: this guards questions for an exact term or an
-    identifier, which a dense embedding may place anywhere.
+    identifier, which a dense embedding may place anywhere. With *above_near*, it need
+    not be that strong where it scores more than all who are protected already: they
+    would take its place.
     """
 
     name: ClassVar[str] = "protect_keyword_hit"
 
     at_least: float
     signal: str = "keyword_norm"
+    above_near: bool = False
 
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
@@ -71,12 +74,23 @@ class ProtectKeywordHit:
         leading = pool.first_wave()
         hits = pool.keeping(leading.rows[leading.readings("in_keyword") != 0.0])
         best = hits.best(self.signal)
-        if best is None or best < self.at_least:
+        if best is None:
             return Weighed(pool)
         strongest = hits.rows[hits.readings(self.signal) == best].tolist()
         hit = min(strongest, key=pool.id_of)
         evidence = {self.signal: best, "at_least": self.at_least}
+        if best < self.at_least:
+            bar = self._best_protected(pool)
+            if bar is None or pool.scores.item(hit) <= bar:
+                return Weighed(pool)
+            evidence = {self.signal: best, "score": pool.scores.item(hit), "above": bar}
         return shielding(pool, Reason.KEYWORD_MATCH, {hit: evidence})
+
+    def _best_protected(self, pool: Pool) -> float | None:
+        """Return the best score of the protected, pins aside, where it counts."""
+        near = pool.protected - pool.roll.pinned
+        scores = [pool.scores.item(row) for row in near]
+        return max(scores, default=None) if self.above_near else None
 
 
 def shielding(
