@@ -1,11 +1,15 @@
 """Settings: one page of them, read once."""
 
+from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from kept.presets.configuration import PresetSettings
+
+NO_SERVER: Mapping[str, None] = {"store_replica": None, "store_token": None}
+"""What a folder of Kept's own choosing does not read, whatever is set for servers."""
 
 
 class Settings(PresetSettings):
@@ -15,6 +19,7 @@ class Settings(PresetSettings):
 
     store: str = Field(
         default="./.kept",
+        min_length=1,
         description="Folder of the knowledge base, made if missing; or the URL of a "
         "server, postgresql://… or milvus://…",
     )

@@ -29,7 +29,7 @@ from kept.errors import (
 from kept.ingest import Handed
 from kept.ports import Embedder, Vectors
 from kept.receipts import KnownSource, NewDocument, Source
-from kept.settings import Settings
+from kept.settings import NO_SERVER, Settings
 from kept.sources import Handing, raw_digest, size_of
 from kept.text.draft import Draft
 from kept.text.reading import ReadOptions, printable, read_path
@@ -38,7 +38,7 @@ from kept.wiring import cutting_of, embedder_of
 TEXTS_AT_ONCE = 8
 CHUNKS_PER_WORKER = 64
 FILES_PER_WORKER = 2
-NO_STORE = {"store": "", "store_replica": None, "store_token": None}
+NO_STORE = {"store": "", **NO_SERVER}
 
 T = TypeVar("T")
 

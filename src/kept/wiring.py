@@ -26,7 +26,7 @@ from kept.presets.configuration import range_of
 from kept.presets.grants import GrantsSettings
 from kept.presets.plan import Plan
 from kept.settings import Settings
-from kept.stores.addresses import folder_of, server_of
+from kept.stores.addresses import MILVUS, folder_of, scheme_of, server_of, told
 from kept.stores.moving import refuse_unfinished
 from kept.stores.operations import Store
 from kept.stores.recording import Recorder
@@ -98,8 +98,10 @@ def _embedder_name(settings: Settings) -> str:
 def store_of(settings: Settings, *, writable: bool) -> Store:
     """Return the store that the settings name: a folder, or a server by its URL.
 
-    One that a migration has not filled yet is refused.
+    One that a migration has not filled yet is refused, and so is a setting that is
+    for a server where the store is another.
     """
+    _refuse_unread(settings)
     store = any_store_of(settings, writable=writable)
     try:
         refuse_unfinished(store)
@@ -113,17 +115,29 @@ def any_store_of(settings: Settings, *, writable: bool) -> Store:
     """Return the store that the settings name, in whatever state it is."""
     folder = folder_of(settings.store)
     if folder is not None:
-        if settings.store_replica is not None:
-            msg = (
-                f"{settings.variable('store_replica')} is set, but the store is the "
-                f"folder {str(folder)!r}, which has no replicas; expected none, or a "
-                f"postgresql:// URL as {settings.variable('store')}"
-            )
-            raise SettingsError(msg)
         share = settings.store_read_ahead
         return SqliteStore(folder, writable=writable, read_ahead=share)
     opened: Store = server_of(settings.store).open_store(settings, writable=writable)
     return opened
+
+
+def _refuse_unread(settings: Settings) -> None:
+    """Raise where a setting of a server is made that the store would never read."""
+    folder = folder_of(settings.store)
+    if folder is not None and settings.store_replica is not None:
+        msg = (
+            f"{settings.variable('store_replica')} is set, but the store is the "
+            f"folder {str(folder)!r}, which has no replicas; expected none, or a "
+            f"postgresql:// URL as {settings.variable('store')}"
+        )
+        raise SettingsError(msg)
+    if scheme_of(settings.store) != MILVUS and settings.store_token is not None:
+        msg = (
+            f"{settings.variable('store_token')} is set, but the store is "
+            f"{told(settings.store)!r}, which asks for none; expected none, or a "
+            f"milvus:// URL as {settings.variable('store')}"
+        )
+        raise SettingsError(msg)
 
 
 def store_exists(settings: Settings) -> bool:

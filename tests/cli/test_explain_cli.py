@@ -213,6 +213,7 @@ def test_diff_config_needs_questions(store: Path) -> None:
 @pytest.mark.usefixtures("store")
 def test_settings_show_values_and_where_they_come_from() -> None:
     """Given, environment, tenant or default, with range and purpose."""
+    run("ingest", __file__, "--tenant", "acme")
     run("settings", "--tenant", "acme", "--set", "top_k=3")
 
     told = run("settings", "--tenant", "acme")
@@ -228,6 +229,15 @@ def test_settings_show_values_and_where_they_come_from() -> None:
         run("settings", "--set", "top_k=3", "--unset", "top_k")
     with pytest.raises(SettingsError, match="KEPT_TOP_K is '0'"):
         run("settings", "--set", "top_k=0")
+
+
+@pytest.mark.usefixtures("store")
+def test_a_mistyped_tenant_is_given_no_settings() -> None:
+    """It is refused as by every other command, and not made."""
+    with pytest.raises(NotFoundError, match="no tenant 'acem' here; known are"):
+        run("settings", "--tenant", "acem", "--set", "top_k=3")
+    with pytest.raises(NotFoundError, match="no tenant 'acem' here; known are"):
+        run("settings", "--tenant", "acem", "--unset", "top_k")
 
 
 def test_settings_can_be_listed_without_a_knowledge_base(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ OUT_OF_RANGE = [
     ("KEPT_PRESET", "best", "'best', which --preset or KEPT_PRESET names; choose one"),
     ("KEPT_WITHOUT_STAGES", '["x"]', "KEPT_WITHOUT_STAGES names the stage 'x'; expect"),
     ("KEPT_STORE_REPLICA", "postgresql://b", "KEPT_STORE_REPLICA is set, but the"),
+    ("KEPT_STORE_TOKEN", "root:Milvus", "KEPT_STORE_TOKEN is set, but the store is"),
 ]
 
 

@@ -11,6 +11,7 @@ from kept.extractive import extracts, snippet_of
 from kept.knowledge_base import KnowledgeBase
 from kept.render import told
 from kept.retrieve import Found
+from kept.settings import NO_SERVER
 from kept.text.reading import ReadOptions
 
 CITED = "How many days may I work from another country in a year?"
@@ -24,6 +25,8 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
     """Take the example handbook in, ask it questions and explain the answers."""
     folder = store or ".kept-demo"
     settings = options.settings_of(store=folder, tenant="demo", embedder=embedder)
+    if store is None:
+        settings = settings.model_copy(update=NO_SERVER)
     handbook = str(Path(examples.__file__).parent / "handbook")
     say("Taking in the example handbook")
     with options.opened(settings, make=True) as base:

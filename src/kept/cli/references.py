@@ -29,7 +29,7 @@ from kept.reference_store import (
     scored,
 )
 from kept.render import receipt_json
-from kept.settings import Settings
+from kept.settings import NO_SERVER, Settings
 from kept.stores.addresses import beside
 from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
 from kept.wiring import LanguageModels, process_secret
@@ -192,8 +192,11 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
         tagger=KeywordTagger.for_items(phq8()),
         evaluation=read_split(examples_few_shot.EVALUATION),
     )
+    settings = _settings(folder, None, embedder)
+    if store is None:
+        settings = settings.model_copy(update=NO_SERVER)
     say("Six invented interviews become references:")
-    with options.opened(_settings(folder, None, embedder), make=True) as base:
+    with options.opened(settings, make=True) as base:
         references = ReferenceStore(base, phq8())
         chunks = builder(read_transcripts(examples_few_shot.INTERVIEWS))
         take_in(references, chunks, None, as_json=False)

@@ -72,7 +72,7 @@ def _change(chosen: Settings, values: Mapping[str, Any], unset: list[str]) -> No
     if both := sorted(set(values) & set(unset)):
         msg = f"{', '.join(both)}: both --set and --unset; choose one"
         raise SettingsError(msg)
-    with options.opened(chosen, for_all=True) as base:
+    with options.opened(chosen) as base:
         base.override(values, unset)
 
 

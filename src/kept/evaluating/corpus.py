@@ -16,7 +16,7 @@ from kept.evaluation.collection import Collection, Passage
 from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.receipts import Source
-from kept.settings import Settings
+from kept.settings import NO_SERVER, Settings
 from kept.stores.sqlite import FILE
 from kept.text.draft import Draft
 from kept.text.tokens import analysis_id
@@ -66,6 +66,7 @@ def corpus_of(
     folder = store or cache_folder() / f"{collection.name}-{key[:16]}"
     complete = _complete(folder, key)
     changed = {
+        **NO_SERVER,
         "store": str(folder),
         "tenant": TENANT,
         "near_duplicate_threshold": APART,

@@ -26,7 +26,7 @@ from kept.model import NOTHING, Candidate
 from kept.pipeline import Pipeline
 from kept.receipts import Receipt, Source
 from kept.retrieve import Request
-from kept.settings import Settings
+from kept.settings import NO_SERVER, Settings
 from kept.sources import Handing
 from kept.text.draft import Draft
 from kept.wiring import process_secret
@@ -80,7 +80,12 @@ def fixture_report(
 @contextmanager
 def _knowledge_base(settings: Settings) -> Iterator[KnowledgeBase]:
     with tempfile.TemporaryDirectory(prefix="kept-fixture-") as folder:
-        changed = {"store": folder, "tenant": TENANT, "record_queries": "off"}
+        changed = {
+            **NO_SERVER,
+            "store": folder,
+            "tenant": TENANT,
+            "record_queries": "off",
+        }
         with KnowledgeBase(settings.model_copy(update=changed)) as base:
             yield base
 
