@@ -1,7 +1,6 @@
 """Kept: the passages that deserve to be cited, and for every candidate why."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
     from kept.retrieve import Found
     from kept.selecting import Selecting, select
     from kept.settings import Settings
+
+    __version__: str
 
 __all__ = [
     "Base",
@@ -43,8 +44,6 @@ __all__ = [
     "open",
     "select",
 ]
-
-__version__ = version("kept")
 
 _HOMES = {
     "Base": "kept.notebook",
@@ -76,6 +75,8 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
     """Load a public name at its first use, so that importing Kept is quick."""
     if name == "open":
         return import_module("kept.notebook").open_base
+    if name == "__version__":
+        return import_module("importlib.metadata").version("kept")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'kept' has no attribute {name!r}"

@@ -314,6 +314,90 @@ def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     assert kept("doctor", "--check", "--store", tmp_path / "s").code == 0
 
 
+@pytest.mark.parametrize(
+    ("code", "ends", "told"),
+    [
+        pytest.param(
+            """
+import sys, threading
+import kept.cli
+def interrupted(**given):
+    raise KeyboardInterrupt
+sys.modules["kept.cli.main"].app_for = lambda words: interrupted
+threading.Thread(target=threading.Event().wait).start()
+kept.cli.main()
+""",
+            130,
+            b"kept: interrupted; what was acknowledged is stored\n",
+            id="beside a thread that goes on",
+        ),
+        pytest.param(
+            """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "kept.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+import kept.cli
+""",
+            -signal.SIGINT,
+            b"",
+            id="while it loads",
+        ),
+    ],
+)
+def test_an_interrupt_never_shows_a_traceback(
+    code: str, ends: int, told: bytes
+) -> None:
+    """Nobody has to press it twice, and whoever does is told nothing more."""
+    ran = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+
+    assert (ran.returncode, ran.stderr) == (ends, told)
+
+
+def test_a_full_disk_for_the_output_is_no_bug() -> None:
+    """Whoever sends results to a full disk is told so, not asked to report it."""
+    with Path("/dev/full").open("wb") as full:
+        ran = apart("models", "list", "--json", stdout=full)
+
+    assert "the output cannot be used (No space left on dev" in ran.complaint(3)
+
+
+def test_a_report_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    """The file, what kept it from being written, and no talk of a bug."""
+    (tmp_path / "taken").write_text("no folder")
+    page = tmp_path / "taken" / "page.html"
+    qrels, run = tmp_path / "qrels", tmp_path / "run"
+    qrels.write_text("q1 0 d1 1\n")
+    run.write_text("q1 Q0 d1 1 0.9 other\n")
+
+    ran = kept("eval", "trec", qrels, run, "--out", page)
+
+    assert f"'{page}' cannot be used (Not a directory)" in ran.complaint(3)
+
+
+def test_closed_streams_change_no_exit_code(tmp_path: Path) -> None:
+    """A service manager may start us with nowhere to print to."""
+    code = "import os, sys; os.closerange(1, 3); os.execv(sys.argv[1], sys.argv[1:])"
+    main = "from kept.cli import main; main()"
+    words = ("documents", "--store", str(tmp_path / "none"))
+
+    ran = subprocess.run(
+        [sys.executable, "-c", code, sys.executable, "-c", main, *words],
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+
+    assert ran.returncode == 3
+
+
 def test_exit_codes_are_documented() -> None:
     """Every code that an error or a command has is in the reference."""
     page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()

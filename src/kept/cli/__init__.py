@@ -1,11 +1,26 @@
 """The command line: parse, one call, render."""
 
 import os
+import signal
+import threading
 
 # Set before numpy is loaded: starting threads costs a short command more than they
 # give it, and much more where other processes want the same cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from kept.cli.main import main
+# An interrupt while this loads ends the process as it would any other, without a
+# traceback; there is nothing to tell yet. Other threads may not set this.
+_BEFORE = signal.getsignal(signal.SIGINT)
+_OURS = (
+    threading.current_thread() is threading.main_thread()
+    and _BEFORE is signal.default_int_handler
+)
+if _OURS:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+from kept.cli.main import main  # noqa: E402 -- see above
+
+if _OURS:
+    signal.signal(signal.SIGINT, _BEFORE)
 
 __all__ = ["main"]

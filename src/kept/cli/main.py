@@ -1,7 +1,9 @@
 """The way in: every error becomes a sentence and an exit code."""
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from typing import NoReturn
 
 import typer
@@ -15,7 +17,7 @@ from kept.cli.output import (
     use_terminal,
 )
 from kept.cli.quick import app_for
-from kept.errors import KeptError
+from kept.errors import InputError, KeptError
 
 USAGE = 2
 UNEXPECTED = 70
@@ -37,19 +39,51 @@ def main() -> None:
     except UsageError as error:
         _misused(error)
     except (ReaderGoneError, BrokenPipeError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _print_nowhere()
         sys.exit(READER_GONE)
+    except KeyboardInterrupt:
+        _interrupted()
     except Exception as error:
         if os.environ.get("KEPT_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.strerror:
+            _fail_outside(error)
         _fail(
             f"unexpected {type(error).__name__}: {error}; this is a bug in Kept. "
             "Nothing that was acknowledged is lost; KEPT_DEBUG=1 shows the traceback",
             UNEXPECTED,
         )
     if code == INTERRUPTED:
-        _fail(INTERRUPTION, INTERRUPTED)
+        _interrupted()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _interrupted() -> NoReturn:
+    """Say so, and leave at once: threads that still embed are not waited for.
+
+    The store is closed by now. Whoever interrupts again meanwhile is not heard, so
+    that Python tells nothing about threads that it was waiting for.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    complain(INTERRUPTION)
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(INTERRUPTED)
+
+
+def _fail_outside(error: OSError) -> NoReturn:
+    """Say which file the machine would not read or write, such as a full disk's."""
+    if error.filename is None:
+        _print_nowhere()
+    what = "the output" if error.filename is None else repr(str(error.filename))
+    advice = "check that the place is there, may be written to and has room"
+    _fail(f"{what} cannot be used ({error.strerror}); {advice}", InputError.exit_code)
+
+
+def _print_nowhere() -> None:
+    """Let what is still to be printed fail no more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int) -> NoReturn:

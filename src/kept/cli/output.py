@@ -2,10 +2,13 @@
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 from kept.errors import SettingsError
@@ -33,7 +36,14 @@ class ReaderGoneError(Exception):
 
 
 def use_terminal() -> None:
-    """Let no terminal fail on a character that it does not know."""
+    """Let no terminal fail on a character that it does not know.
+
+    What was closed before we started goes nowhere, and not into a file of the store
+    that would be opened in its place.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 -- for good
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -90,7 +100,8 @@ def put_line(text: str) -> None:
 
 def complain(text: str) -> None:
     """Tell a person something on standard error, beside the output."""
-    sys.stderr.write(printable(f"kept: {text}\n"))
+    with suppress(OSError):
+        sys.stderr.write(printable(f"kept: {text}\n"))
 
 
 def _flush() -> None:
