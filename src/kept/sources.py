@@ -2,12 +2,14 @@
 
 import hashlib
 import os
+import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO, TextIO
 
 import apsw
 
@@ -82,7 +84,7 @@ class Handing:
 
     def _of(self, name: str, hand: Hand | None) -> Iterator[Handed]:
         if name == STDIN:
-            data = sys.stdin.buffer.read()
+            data = standard_input().read()
             yield from _drafts(read_bytes(data, "stdin", options=self.options), "stdin")
         elif _is_page(name):
             drafts = read_url(name, limits=self.limits, options=self.options)
@@ -101,6 +103,10 @@ class Handing:
         for file in walk([path], on_skip=skip):
             if FORMATS.get(file.suffix.casefold()) in ROWS:
                 yield from self._rows(file)
+            elif _is_pipe(file):
+                yield from _drafts(
+                    read_path(file, options=self.options), printable(file)
+                )
             else:
                 yield hand(file)
 
@@ -168,6 +174,16 @@ class Survey:
         self.complete = True
 
 
+def standard_input() -> BinaryIO:
+    """Return the bytes that are piped in, or say that nobody pipes any."""
+    # None where the process was started with its standard input closed.
+    given: TextIO | None = sys.stdin
+    if given is None:
+        msg = "standard input is closed; pipe something into it, or name a file"
+        raise InputError(msg)
+    return given.buffer
+
+
 def size_of(path: Path) -> int:
     """Return how many bytes a file has; none if it is gone."""
     try:
@@ -185,6 +201,14 @@ def _there(path: str) -> bool:
     except OSError:
         return True
     return True
+
+
+def _is_pipe(path: Path) -> bool:
+    """Tell whether what is in a file can be read only once."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 -- for every file
+    except (OSError, ValueError):
+        return False
 
 
 def _is_page(name: str) -> bool:

@@ -1,5 +1,7 @@
 """kept ingest: files, folders and streams, changed, removed and unreadable."""
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,8 +10,9 @@ import pytest
 from commands import Ran, kept
 from kept.cli.options import value_of
 from kept.embedders.hash import HashEmbedder
-from kept.errors import EmbedderError
+from kept.errors import EmbedderError, InputError
 from kept.ports import Vectors
+from kept.sources import Handing
 
 HASH = ("--embedder", "hash")
 ROWS = {
@@ -364,3 +367,65 @@ def test_a_failure_stands_in_the_ledger(docs: Path) -> None:
     people = kept("ingest", docs, "--store", docs.parent / "store", *HASH)
     assert people.code == 7
     assert people.out.endswith("3 unchanged, 1 failed\n")
+
+
+def test_a_pipe_that_is_named_is_read_once(tmp_path: Path) -> None:
+    """What another command writes, as by <(command), is all taken in."""
+    reader, writer = os.pipe()
+    os.write(writer, b"The ferry leaves at noon from the northern pier.\n")
+    os.close(writer)
+    try:
+        ran = kept("ingest", f"/dev/fd/{reader}", "--store", tmp_path / "s", *HASH)
+    finally:
+        os.close(reader)
+
+    assert ran.code == 0, ran
+    assert ran.out.endswith("1 created\n")
+
+
+def test_the_indexes_of_a_store_are_no_documents(tmp_path: Path) -> None:
+    """A folder that holds the store can be taken in again without a failure."""
+    (tmp_path / "a.txt").write_text("The ferry leaves at noon.")
+    first = kept("ingest", tmp_path, "--store", tmp_path / "kb", *HASH)
+    indexes = tmp_path / "kb" / "indexes" / "one"
+    indexes.mkdir(parents=True, exist_ok=True)
+    (indexes / "1.log").write_bytes(bytes(range(256)))
+
+    again = kept("ingest", tmp_path, "--store", tmp_path / "kb", *HASH)
+
+    assert (first.code, again.code) == (0, 0), again
+    assert "1.log" not in again.out + again.err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("",), 3, "a path is empty; expected a file or folder, '.' for this one"),
+        (("/dev/null",), 3, "'/dev/null' is a device; expected a file or folder"),
+        ((__file__, "--encoding", "klingon"), 3, "--encoding is 'klingon'; expected"),
+        ((__file__, "--encoding", "hex"), 3, "--encoding is 'hex'; expected"),
+        ((__file__, "--store", ""), 2, "KEPT_STORE is ''; expected text"),
+    ],
+)
+def test_what_can_only_be_a_slip_is_refused(
+    words: tuple[str, ...],
+    code: int,
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before anything is read or made, and not taken for the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    ran = kept("ingest", *words, *HASH)
+
+    assert told in ran.complaint(code)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python has no stream then; that is no bug of Kept's."""
+    monkeypatch.setattr(sys, "stdin", None)
+
+    with pytest.raises(InputError, match="standard input is closed"):
+        list(Handing()(["-"]))

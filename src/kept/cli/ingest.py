@@ -102,6 +102,7 @@ def ingest(
         "metadata": options.values("--meta", metadata),
     }
     fields = {name: value for name, value in declared.items() if value}
+    _check_encoding(encoding)
     handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
     handing.on_skip = lambda path, reason: complain(f"skipped {path}: {reason}")
     handing.met = Met() if prune else None
@@ -221,10 +222,28 @@ def summary(counts: dict[str, int]) -> str:
     return told or "nothing to take in"
 
 
+def _check_encoding(encoding: str | None) -> None:
+    """Refuse an encoding that there is not, before every file fails for it."""
+    if encoding is None:
+        return
+    try:
+        "a".encode(encoding)
+    except (LookupError, ValueError) as error:
+        msg = f"--encoding is {encoding!r}; expected one that there is, such as utf-8"
+        raise InputError(msg) from error
+
+
 def _check(name: str) -> None:
     """Refuse a path that is not there, before anything is done."""
+    if not name:
+        msg = "a path is empty; expected a file or folder, '.' for this one"
+        raise InputError(msg)
     if name == "-" or name.startswith(("http://", "https://")):
         return
-    if not Path(name).exists():
+    path = Path(name)
+    if not path.exists():
         msg = f"there is no file or folder {name!r}; check the path"
+        raise InputError(msg)
+    if not (path.is_file() or path.is_dir() or path.is_fifo()):
+        msg = f"{name!r} is a device; expected a file or folder, or - to read a pipe"
         raise InputError(msg)

@@ -1,6 +1,5 @@
 """Selecting: passages that another retriever found, from a file or a pipe."""
 
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +16,7 @@ from kept.errors import UnreadableSourceError
 from kept.render import found_json
 from kept.retrieve import Request
 from kept.selecting import Selecting
+from kept.sources import standard_input
 
 
 def select(
@@ -98,7 +98,7 @@ def select(
 
 def _read(source: str) -> list[Passage]:
     if source == "-":
-        return passages_in(sys.stdin.buffer, "standard input")
+        return passages_in(standard_input(), "standard input")
     try:
         with Path(source).open("rb") as lines:
             return passages_in(lines, source)

@@ -182,8 +182,8 @@ def walk(
 ) -> Iterator[Path]:
     """Yield the files to read, folders in order of names.
 
-    A file that is named is always yielded. In a folder, hidden files and sidecars
-    are passed over; other formats go to *on_skip* with the reason.
+    A file that is named is always yielded. In a folder, hidden files, sidecars and
+    a store's indexes are passed over; other formats go to *on_skip* with the reason.
     """
     skip = on_skip or (lambda path, reason: None)
     for path in paths:
@@ -209,6 +209,8 @@ def _walk_folder(
         return
     if (place.st_dev, place.st_ino) in above:
         skip(folder, "a link back to a folder above it")
+        return
+    if folder.name == "indexes" and (folder.parent / "kept.sqlite").exists():
         return
     for entry in map(folder.joinpath, names):
         if entry.name.startswith(".") or entry.name.casefold().endswith(SIDECARS):
