@@ -203,6 +203,9 @@ def test_diff_config_needs_questions(store: Path) -> None:
         run("diff-config", "current", "current")
     with pytest.raises(InputError, match=r"bad.jsonl, line 1: expected an object"):
         run("diff-config", "current", "current", "--queries", str(bad))
+    bad.write_text("\n")
+    with pytest.raises(InputError, match="bad.jsonl holds no questions"):
+        run("diff-config", "current", "current", "--queries", str(bad))
     bad.write_text("{no json\n")
     with pytest.raises(InputError, match="line 1"):
         run("diff-config", "current", "current", "--queries", str(bad))

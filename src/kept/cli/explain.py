@@ -197,9 +197,13 @@ def _questions(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         msg = f"{path} cannot be read ({error}); expected a question on each line"
         raise InputError(msg) from error
-    return [
+    asked = [
         _question(path, no, line) for no, line in enumerate(lines, 1) if line.strip()
     ]
+    if not asked:
+        msg = f"{path} holds no questions; write one a line"
+        raise InputError(msg)
+    return asked
 
 
 def _question(path: Path, no: int, line: str) -> str:
