@@ -204,7 +204,7 @@ def test_diff_config_needs_questions(store: Path) -> None:
     with pytest.raises(InputError, match=r"bad.jsonl, line 1: expected an object"):
         run("diff-config", "current", "current", "--queries", str(bad))
     bad.write_text("\n")
-    with pytest.raises(InputError, match="bad.jsonl holds no questions"):
+    with pytest.raises(InputError, match=r"bad\.jsonl holds no questions"):
         run("diff-config", "current", "current", "--queries", str(bad))
     bad.write_text("{no json\n")
     with pytest.raises(InputError, match="line 1"):
