@@ -1,5 +1,6 @@
 """Encodings: text comes out right, or not at all."""
 
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kept.errors import UnreadableSourceError
-from kept.text.encodings import declared_charset, decode
+from kept.text.encodings import declared_charset, decode, encoding_of
 
 GERMAN = "Die Prüfung der Anträge für das nächste Jahr läuft über fünf Wochen. " * 5
 RUSSIAN = "Это письмо было написано для того, чтобы проверить, что оно читается. " * 5
@@ -71,6 +72,33 @@ def test_an_uncertain_encoding_is_refused_with_advice(encoding: str) -> None:
         decode(data, source="odd.txt")
 
     assert decode(data, source="odd.txt", encoding=encoding)[1] == encoding
+
+
+PLAIN = b"Nothing in these lines tells one encoding from another.\n" * 5_000
+
+
+def test_a_broken_byte_far_down_is_refused_as_one_near_the_beginning() -> None:
+    """What detection would guess from a plain opening is mojibake further down."""
+    data = PLAIN + f"{GERMAN}\n{GERMAN}\n".encode() + b"one broken \xff byte\n"
+
+    with pytest.raises(UnreadableSourceError, match="'encoding'"):
+        decode(data, source="a")
+    with pytest.raises(UnreadableSourceError, match="'encoding'"):
+        encoding_of(BytesIO(data), source="a")
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [(GERMAN, "cp1252"), (HUNGARIAN, "cp1250"), (RUSSIAN, "cp1251")],
+)
+def test_an_encoding_is_told_by_lines_far_down(text: str, encoding: str) -> None:
+    """A plain opening of any length hides nothing."""
+    data = PLAIN + f"{text}\n".encode(encoding)
+
+    decoded, name = decode(data, source="a")
+
+    assert decoded.endswith(f"{text}\n")
+    assert encoding_of(BytesIO(data), source="a") == name
 
 
 def test_a_stated_encoding_is_final() -> None:

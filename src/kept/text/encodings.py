@@ -5,9 +5,11 @@ import os
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
+from io import BytesIO
+from typing import BinaryIO, Self
 
 from kept.errors import UnreadableSourceError
 from kept.text.languages import LANGUAGES, likely_languages, stop_words
@@ -91,7 +93,13 @@ class _Given:
 
     head: bytes
     size: int
+    file: BinaryIO
     decoded: Callable[[str], str]
+
+    @classmethod
+    def whole(cls, data: bytes) -> Self:
+        """Return bytes that are all at hand."""
+        return cls(data, len(data), BytesIO(data), data.decode)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +124,7 @@ def decode(
     *encoding* is the caller's word and final; *declared* comes with the bytes and
     may be wrong. Line ends become newlines.
     """
-    given = _Given(data, len(data), data.decode)
-    text, name = _settled(given, declared, encoding, source)
+    text, name = _settled(_Given.whole(data), declared, encoding, source)
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return text, name
 
@@ -130,7 +137,7 @@ def encoding_of(file: BinaryIO, *, source: str, encoding: str | None = None) -> 
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
     decoded = partial(opening_of, file, chars=SAMPLE_BYTES)
-    given = _Given(file.read(SAMPLE_BYTES + 1), size, decoded)
+    given = _Given(file.read(SAMPLE_BYTES + 1), size, file, decoded)
     _, name = _settled(given, None, encoding, source)
     return name
 
@@ -189,7 +196,7 @@ def _detected(given: _Given, declared: str | None, source: str) -> tuple[str, st
             return text, name
     if b"\0" in given.head[:SAMPLE_BYTES]:
         raise _binary(source)
-    guess = _best_guess(given.head, source)
+    guess = _guessed(given, source)
     for name in (guess, _wider(guess) or guess):
         if (text := _decoded(given, name)) is not None:
             return text, name
@@ -256,9 +263,17 @@ def _controlled(text: str) -> bool:
     return len(_CONTROLS.findall(sample)) > len(sample) * _MAX_CONTROLS
 
 
-def _best_guess(data: bytes, source: str) -> str:
+def _guessed(given: _Given, source: str) -> str:
+    """Return the encoding that some sample makes certain."""
+    *telling, last = _samples(given)
+    for sample in telling:
+        with suppress(UnreadableSourceError):
+            return _best_guess(sample, source)
+    return _best_guess(last, source)
+
+
+def _best_guess(sample: bytes, source: str) -> str:
     """Return the encoding that detection is sure of, or say which it would guess."""
-    sample = _sample(data)
     guesses = list(_guesses(sample))
     if not guesses:
         raise UnreadableSourceError(
@@ -276,13 +291,31 @@ def _best_guess(data: bytes, source: str) -> str:
     return best.encoding
 
 
-def _sample(data: bytes) -> bytes:
-    """Return the opening of *data*, whole lines if there are any."""
-    if len(data) <= SAMPLE_BYTES:
-        return data
-    opening = data[:SAMPLE_BYTES]
+def _samples(given: _Given) -> tuple[bytes, ...]:
+    """Return what to guess by, the most telling first.
+
+    Of a long file that is the opening, whole lines if there are any, with later lines
+    that tell more; where the opening tells nothing, those lines by themselves before.
+    """
+    opening = given.head[:SAMPLE_BYTES]
     end = opening.rfind(b"\n") + 1 or opening.rfind(b"\r") + 1
-    return opening[:end] or data
+    if given.size <= SAMPLE_BYTES or not end:
+        return (given.head,)
+    later = _beyond_ascii(given.file, end)
+    both = opening[:end] + later
+    return (later, both) if later and opening[:end].isascii() else (both,)
+
+
+def _beyond_ascii(file: BinaryIO, start: int) -> bytes:
+    """Return the first lines that are not ASCII: the others fit most encodings."""
+    file.seek(start)
+    telling: list[bytes] = []
+    size = 0
+    while size < SAMPLE_BYTES and (line := file.readline(SAMPLE_BYTES)):
+        if not line.isascii() and len(line) < SAMPLE_BYTES:
+            telling.append(line)
+            size += len(line)
+    return b"".join(telling)
 
 
 def _guesses(sample: bytes) -> Iterable[_Guess]:
@@ -314,7 +347,7 @@ def _told_apart(
     source: str,
 ) -> str:
     """Return the encoding whose text measures best, if one stands out."""
-    given = _Given(sample, len(sample), sample.decode)
+    given = _Given.whole(sample)
     measured: dict[str, tuple[float, str]] = {}
     for name in names:
         text = _decoded(given, name)
