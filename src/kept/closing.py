@@ -28,12 +28,13 @@ class Closing(ABC):
 
 
 class Opener:
-    """The process that opened something, which is of no use to a fork of it.
+    """The process that opened *what*, which is of no use to a fork of it.
 
     Threads do not come along, and two processes on one connection disturb each other.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, what: str) -> None:
+        self._what = what
         self._process = os.getpid()
 
     @property
@@ -41,11 +42,11 @@ class Opener:
         """Whether this process is another one."""
         return os.getpid() != self._process
 
-    def demand(self, what: str) -> None:
-        """Refuse to use *what* in a fork."""
+    def demand(self) -> None:
+        """Refuse to use it in a fork."""
         if self.gone:
             msg = (
-                f"{what} was opened in process {self._process}, from which this one, "
-                f"{os.getpid()}, was forked; open it again here, or fork before"
+                f"{self._what} was opened in process {self._process}, from which this "
+                f"one, {os.getpid()}, was forked; open it again here, or fork before"
             )
             raise StoreError(msg)

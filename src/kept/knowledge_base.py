@@ -68,7 +68,7 @@ class KnowledgeBase(Closing):
         self.tenant = settings.tenant
         self._progress = progress
         self.watch = watch or watch_of(settings)
-        self._opener = Opener()
+        self._opener = Opener(f"the knowledge base {told(settings.store)!r}")
         self._store = store_of(settings, writable=writable)
         self.models = LanguageModels(settings, self.watch)
         self._recorder = recorder_of(settings, self.store)
@@ -77,7 +77,7 @@ class KnowledgeBase(Closing):
     @property
     def store(self) -> Store:
         """Where the documents are; refused to a fork of the process that opened it."""
-        self._opener.demand(f"the knowledge base {told(self.settings.store)!r}")
+        self._opener.demand()
         return self._store
 
     def close(self) -> None:
