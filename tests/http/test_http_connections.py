@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import ClassVar
 
+import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 from uvicorn.server import ServerState
@@ -135,9 +136,7 @@ def test_a_connection_too_many_is_told_so_at_once() -> None:
 
     async def second() -> bytes:
         async with listening(Single, ServerState()) as connect:
-            reader, writer = await connect()
-            writer.write(HEAD + b"body")
-            await reader.readuntil(b"body")
+            await connect()
             another, _ = await connect()
             return await another.read()
 
@@ -150,3 +149,60 @@ def test_half_of_the_files_that_may_be_open_are_for_connections() -> None:
 
     assert most_connections() in (files // 2, WITHOUT_LIMIT)
     assert most_connections() < files or files == resource.RLIM_INFINITY
+
+
+def test_a_connection_too_many_takes_the_place_of_one_that_idles() -> None:
+    """Pools and browsers that keep connections for later shut nobody out."""
+
+    async def second() -> tuple[bytes, bytes]:
+        async with listening(Single, ServerState()) as connect:
+            reader, writer = await connect()
+            writer.write(HEAD + b"body")
+            await reader.readuntil(b"body")
+            another, other_writer = await connect()
+            other_writer.write(HEAD + b"more")
+            return await another.readuntil(b"more"), await reader.read()
+
+    told, left = asyncio.run(second())
+
+    assert b"200 OK" in told
+    assert left == b""
+
+
+def test_a_body_that_does_not_come_after_the_request_before_it_is_not_waited_for() -> (
+    None
+):
+    """Of two requests that are sent at once, each keeps the server waiting so long."""
+
+    async def begun() -> bytes:
+        async with listening(HastyForBodies, ServerState()) as connect:
+            reader, writer = await connect()
+            writer.write(HEAD + b"body" + HEAD + b"ab")
+            return await reader.read()
+
+    told = asyncio.run(begun())
+
+    assert told.count(b"200 OK") == 1
+
+
+def test_a_request_that_offers_another_protocol_is_answered_in_this_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Some clients offer one with every request, and are no trouble to be told of."""
+    offer = b"connection: upgrade\r\nupgrade: %s\r\n"
+    heads = [
+        HEAD.replace(b"content", offer % name + b"content")
+        for name in (b"h2c", b"websocket")
+    ]
+
+    async def asked() -> bytes:
+        told = b""
+        async with listening(Calm, ServerState()) as connect:
+            reader, writer = await connect()
+            for head in heads:
+                writer.write(head + b"body")
+                told += await reader.readuntil(b"body")
+        return told
+
+    assert asyncio.run(asked()).count(b"200 OK") == len(heads)
+    assert caplog.records == []
