@@ -201,7 +201,7 @@ def _refusal(problem: ErrorDetails) -> str:
     field = str(problem["loc"][0])
     variable = f"{LLMSettings.model_config.get('env_prefix', '')}{field}".upper()
     if problem["type"] == "value_error" or field not in LLMSettings.model_fields:
-        return f"{variable} is refused: {problem['msg']}"
+        return f"{variable} is refused: {problem['msg'].removeprefix('Value error, ')}"
     expected = range_of(LLMSettings.model_fields[field])
     return f"{variable} is {problem['input']!r}; expected {expected}"
 

@@ -383,6 +383,28 @@ def test_a_report_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert f"'{page}' cannot be used (Not a directory)" in ran.complaint(3)
 
 
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("eval", "none"), "--html"),
+        (("eval", "none"), "--junit"),
+        (("eval", "fixture", "none"), "--junit"),
+        (("compare", "none", "none"), "--html"),
+        (("audit-retriever", "none:none", "--queries", "none"), "--html"),
+    ],
+)
+def test_a_report_is_refused_before_the_work_for_it(
+    tmp_path: Path, words: tuple[str, ...], option: str
+) -> None:
+    """Nothing else is looked at, not even what there is to measure."""
+    (tmp_path / "taken").write_text("no folder")
+    page = tmp_path / "taken" / "page"
+
+    ran = kept(*words, option, page)
+
+    assert "taken" in ran.complaint(3)
+
+
 def test_closed_streams_change_no_exit_code(tmp_path: Path) -> None:
     """A service manager may start us with nowhere to print to."""
     code = "import os, sys; os.closerange(1, 3); os.execv(sys.argv[1], sys.argv[1:])"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from commands import Ran, kept
+from kept.cli.ingest import SHOWN_SKIPS
 from kept.cli.options import value_of
 from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderError, InputError
@@ -404,7 +405,7 @@ def test_the_indexes_of_a_store_are_no_documents(tmp_path: Path) -> None:
         (("/dev/null",), 3, "'/dev/null' is a device; expected a file or folder"),
         ((__file__, "--encoding", "klingon"), 3, "--encoding is 'klingon'; expected"),
         ((__file__, "--encoding", "hex"), 3, "--encoding is 'hex'; expected"),
-        ((__file__, "--store", ""), 2, "KEPT_STORE is ''; expected text"),
+        ((__file__, "--store", ""), 2, "--store (KEPT_STORE) is ''; expected text"),
     ],
 )
 def test_what_can_only_be_a_slip_is_refused(
@@ -429,3 +430,42 @@ def test_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(InputError, match="standard input is closed"):
         list(Handing()(["-"]))
+
+
+def test_what_is_skipped_is_counted_by_reason_and_the_first_are_named(
+    docs: Path,
+) -> None:
+    """A folder of other formats floods no terminal; --json names every file."""
+    for number in range(SHOWN_SKIPS + 3):
+        (docs / f"{number:02}.gz").touch()
+    (docs / "noname").touch()
+    store = ("--store", docs.parent / "other")
+
+    told = kept("ingest", docs, *HASH, *store)
+    every = kept("ingest", docs, *HASH, *store, "--json")
+
+    assert told.out.splitlines()[-1] == (
+        "3 created, 14 skipped (.gz is no known format: 13, "
+        "no ending is no known format: 1)"
+    )
+    *named, rest = told.err.splitlines()
+    assert len(named) == SHOWN_SKIPS
+    assert rest == "kept: skipped 4 more files; --json names each of them"
+    assert len(every.err.splitlines()) == 14
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--embedder", "nope"), "--embedder (KEPT_EMBEDDER) is 'nope'; expected one"),
+        (("--max-chunks", "-1"), "--max-chunks (KEPT_MAX_CHUNKS) is -1; expected a"),
+        (("--max-chunks", "abc"), "(met 'abc')"),
+    ],
+)
+def test_an_option_is_refused_by_its_name_and_value(
+    docs: Path, words: tuple[str, ...], told: str
+) -> None:
+    """Whoever typed an option is told of it, beside the variable."""
+    ran = kept("ingest", docs, "--store", docs.parent / "store", *words)
+
+    assert told in ran.complaint(2)

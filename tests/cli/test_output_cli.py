@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kept.cli.output import counted, print_json, print_table, say
+from kept.cli.output import complain, counted, print_json, print_table, say, say_all
 
 EVIL = "a\x1b]0;owned\x07\x1b[31mb\r\x9bc\u202ed"
 
@@ -30,9 +30,26 @@ def test_json_holds_every_character(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out) == {"title": EVIL}
 
 
-def test_lines_keep_their_breaks_and_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_name_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Ends of lines in what is told are shown as escapes, wherever it is told."""
+    forged = "one\ntwo\u2028three"
+
+    say(forged)
+    complain(forged)
+    print_table(("title",), [(forged,)])
+
+    shown = capsys.readouterr()
+    assert shown.out.split() == [
+        r"one\ntwo\u2028three",
+        "title",
+        r"one\ntwo\u2028three",
+    ]
+    assert shown.err == "kept: one\\ntwo\\u2028three\n"
+
+
+def test_texts_keep_their_breaks_and_tabs(capsys: pytest.CaptureFixture[str]) -> None:
     """Only what is obeyed goes."""
-    say("one\n\ttwo")
+    say_all("one\n\ttwo")
 
     assert capsys.readouterr().out == "one\n\ttwo\n"
 

@@ -290,7 +290,7 @@ def test_fixture_files_are_yaml_or_json(tmp_path: Path) -> None:
         ('{"name": "n", "document": {"text": "t"}, "x": 1}', "x: Extra inputs"),
         (
             '{"name": "n", "document": {"text": "t"}, "acceptance": {"hits": 2}}',
-            "acceptance.hits: Value error, a share lies between 0 and 1",
+            "acceptance.hits: a share lies between 0 and 1",
         ),
     ],
 )

@@ -16,6 +16,7 @@ from kept.cli.output import (
     complain,
     print_json,
     say,
+    say_all,
     shortened,
 )
 from kept.cli.search import Intent, K, Pin
@@ -80,7 +81,7 @@ def ask(
     elif stream:
         say()
     else:
-        say(asked.answer.text)
+        say_all(asked.answer.text)
     tell_removed(asked)
     if not as_json:
         print_sources(asked)
@@ -129,7 +130,8 @@ def print_sources(asked: Asked) -> None:
         say(f"    {citation.source_uri}")
         say(f"    {shortened(citation.snippet, 300)}")
     if answer.faithfulness is not None:
-        say(f"\n{answer.kind} answer, faithfulness {answer.faithfulness:.0%}")
+        say()
+        say(f"{answer.kind} answer, faithfulness {answer.faithfulness:.0%}")
 
 
 def _name(citation: Citation) -> str:

@@ -13,9 +13,8 @@ from kept.auditing.page import as_html
 from kept.auditing.questions import questions_in
 from kept.auditing.target import loaded
 from kept.cli import options
-from kept.cli.output import complain, print_json, put_line
+from kept.cli.output import complain, on_a_line, print_json, put_line
 from kept.errors import UnreadableSourceError
-from kept.logs import printable
 
 PROBLEMS = 24
 COLOURS = {"PROBLEM": "red", "warning": "yellow", "fine": "green"}
@@ -53,6 +52,7 @@ def audit_retriever(
 
     For example: kept audit-retriever shop.search:find --queries questions.txt
     """
+    options.demand_writable(html)
     questions = questions_in(queries)[:limit]
     with redirect_stdout(sys.stderr):
         report = audit(
@@ -69,7 +69,8 @@ def audit_retriever(
     else:
         coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         for line in report.lines():
-            put_line(_coloured(printable(line)) if coloured else printable(line))
+            shown = on_a_line(line)
+            put_line(_coloured(shown) if coloured else shown)
     if report.problems:
         raise typer.Exit(PROBLEMS)
 

@@ -84,7 +84,9 @@ def calibrate(
     from kept.calibration.refit import fit  # noqa: PLC0415 -- loaded when asked for
 
     settings = options.settings_of(store=store, tenant=tenant, embedder=embedder)
+    path = output or beside(settings.store, FILE)
     with options.opened(settings) as base:
+        options.demand_writable(path)
         judged, source = _judged(base, judgements, known_items, relevant_from)
         with base.store.shelf(base.tenant) as shelf:
             fitted = fit(
@@ -94,7 +96,6 @@ def calibrate(
                 date=dt.datetime.now(dt.UTC).date().isoformat(),
                 source=source,
             )
-    path = output or beside(settings.store, FILE)
     save(fitted.calibration, path)
     floor = (
         None

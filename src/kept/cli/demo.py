@@ -39,7 +39,8 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
         _ask(base, FAR, "a question that these documents do not answer")
         _ask(base, CHAT, "small talk")
         _explain(cited)
-    say("\nAsk your own:")
+    say()
+    say("Ask your own:")
     say(f'  kept search "…" --store {folder} --tenant demo --explain')
     if not cited.selection.candidates:
         sys.exit(1)
@@ -47,7 +48,8 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
 
 def _ask(base: KnowledgeBase, question: str, what: str) -> Found:
     found = base.search(question, k=3)
-    say(f"\n{what}: {question}")
+    say()
+    say(f"{what}: {question}")
     if found.refused is not None:
         say(f"  refused ({found.refused.reason}): {found.refused.message}")
     sentences = extracts(question, found.selection.candidates)
@@ -62,8 +64,9 @@ def _ask(base: KnowledgeBase, question: str, what: str) -> Found:
 
 def _explain(found: Found) -> None:
     selection = found.selection
+    say()
     say(
-        f"\nWhy these: {selection.recalled} recalled, {len(selection.candidates)} "
+        f"Why these: {selection.recalled} recalled, {len(selection.candidates)} "
         f"selected, {len(selection.dropped)} dropped. One that was dropped:"
     )
     for candidate in selection.dropped[:1]:

@@ -110,6 +110,7 @@ def collection_(
     """
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
+    options.demand_writable(html, junit)
     chosen = measuring.chosen(preset, embedder, settings, measures, name)
     source = measuring.Source(folder, split, strict, tuple(probes or ()), limit, store)
     summary = measuring.summary(chosen, source, out, traces, floors or ())
@@ -165,6 +166,7 @@ def fixture(
     """
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
+    options.demand_writable(junit)
     chosen = measuring.chosen(preset, embedder, settings)
     report = measuring.fixture(name, chosen, distractors, written)
     measuring.show_fixture(report, junit, as_json)
@@ -233,6 +235,7 @@ def compare(
     """
     from kept.cli import measuring  # noqa: PLC0415 -- slow to load
 
+    options.demand_writable(html, junit)
     report = measuring.comparison(before, after, gates or ())
     measuring.reports(report, html, junit)
     measuring.show_comparison(report, as_json)

@@ -1,6 +1,6 @@
 """Taking documents in: kept ingest."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SOME_FAILED = 7
 SHOWN_MISSES = 3
+SHOWN_SKIPS = 10
+SHOWN_REASONS = 5
 
 
 def ingest(
@@ -104,7 +106,7 @@ def ingest(
     fields = {name: value for name, value in declared.items() if value}
     _check_encoding(encoding)
     handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
-    handing.on_skip = lambda path, reason: complain(f"skipped {path}: {reason}")
+    handing.on_skip = skips = Skips(told=None if as_json else SHOWN_SKIPS)
     handing.met = Met() if prune else None
     for name in paths:
         _check(name)
@@ -113,10 +115,41 @@ def ingest(
         options.opened(settings, make=True) as base,
     ):
         counts = take_in(base, handing, paths, as_json=as_json, workers=workers)
+    skips.tell_rest()
     if not as_json:
-        say(summary(counts))
+        say(", ".join((summary(counts), *skips.summary())))
     if counts.get("failed"):
         raise typer.Exit(SOME_FAILED)
+
+
+class Skips:
+    """Files that are passed over: the first are told, all are counted by reason."""
+
+    def __init__(self, told: int | None) -> None:
+        self._told = told
+        self._reasons: Counter[str] = Counter()
+
+    def __call__(self, path: str, reason: str) -> None:
+        """Count a file, and name it where that is not too much."""
+        self._reasons[reason] += 1
+        if self._told is None or self._reasons.total() <= self._told:
+            complain(f"skipped {path}: {reason}")
+
+    def tell_rest(self) -> None:
+        """Say how many were not named."""
+        rest = 0 if self._told is None else self._reasons.total() - self._told
+        if rest > 0:
+            complain(f"skipped {counted(rest, 'more file')}; --json names each of them")
+
+    def summary(self) -> Iterator[str]:
+        """Yield how many there were for which reason, if any."""
+        if not self._reasons:
+            return
+        often = sorted(self._reasons.items(), key=lambda one: (-one[1], one[0]))
+        told = [f"{reason}: {count}" for reason, count in often[:SHOWN_REASONS]]
+        if rest := sum(count for _, count in often[SHOWN_REASONS:]):
+            told.append(f"other reasons: {rest}")
+        yield f"{self._reasons.total()} skipped ({', '.join(told)})"
 
 
 def handing_of(settings: Settings, read: ReadOptions) -> Handing:

@@ -97,6 +97,10 @@ def _misused(error: Exception) -> NoReturn:
     if "\n" in message:
         sys.stderr.write(message + "\n")
         sys.exit(USAGE)
+    from pydantic import ValidationError  # noqa: PLC0415 -- loaded by those who raise it
+
+    if isinstance(error.__cause__, ValidationError):
+        message += f" (met {error.__cause__.errors()[0]['input']!r})"
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "kept"
     _fail(f"{message.rstrip('.')}; '{command} --help' shows what there is", USAGE)

@@ -226,7 +226,8 @@ def show(found: Summary, as_json: bool) -> None:
         ],
     )
     if report.comparison is not None and report.comparison.blame:
-        say(f"\nwhat the guardrails did to {report.comparison.deltas[0].measure}:")
+        say()
+        say(f"what the guardrails did to {report.comparison.deltas[0].measure}:")
         print_table(
             ("stage", "reason", "gained, sum", "lost, sum", "questions"),
             [

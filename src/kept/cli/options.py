@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from kept.cli.mistyped import tell_mistyped
-from kept.errors import InputError, NotFoundError
+from kept.errors import InputError, NotFoundError, SettingsError
 from kept.filters import LARGEST
 from kept.knowledge_base import KnowledgeBase
 from kept.settings import Settings
@@ -18,6 +18,8 @@ from kept.stores.addresses import told
 from kept.wiring import Progress, store_exists, store_writable
 
 SHOWN_TENANTS = 5
+OPTIONAL = frozenset({"store", "tenant", "preset", "embedder", "max_chunks"})
+"""Settings that commands have options for, named alike."""
 
 Store = Annotated[
     str | None,
@@ -52,15 +54,25 @@ def settings_of(**given: Any) -> Settings:  # noqa: ANN401 -- checked by the set
 
     A variable that is mistyped is told beside the output.
     """
-    settings = Settings.of(
-        {
-            name: str(value) if isinstance(value, Path) else value
-            for name, value in given.items()
-            if value is not None
-        }
-    )
+    typed = {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in given.items()
+        if value is not None
+    }
+    try:
+        settings = Settings.of(typed)
+    except SettingsError as error:
+        raise SettingsError(_as_typed(str(error), typed)) from error
     tell_mistyped(settings.preset)
     return settings
+
+
+def _as_typed(problem: str, typed: Iterable[str]) -> str:
+    """Name the option, too, where a value came from one."""
+    for field in OPTIONAL.intersection(typed):
+        variable, option = Settings.variable(field), field.replace("_", "-")
+        problem = problem.replace(f"{variable} is", f"--{option} ({variable}) is")
+    return problem
 
 
 @contextmanager
@@ -108,6 +120,18 @@ def told_on_stderr() -> Progress:
             sys.stderr.write(f"kept: {step}\n")
 
     return tell
+
+
+def demand_writable(*files: Path | None) -> None:
+    """Refuse a report that could not be written, before the work for it is done."""
+    for path in files:
+        if path is None or path.is_fifo() or path.is_char_device():
+            continue
+        made = not path.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("ab").close()
+        if made:
+            path.unlink()
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:

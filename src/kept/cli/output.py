@@ -29,6 +29,7 @@ LEVELS = {
     "warning": logging.WARNING,
     "error": logging.ERROR,
 }
+_BREAKS = {ord(c): c.encode("unicode_escape").decode() for c in "\n\u2028\u2029"}
 
 
 class ReaderGoneError(Exception):
@@ -86,8 +87,21 @@ def print_json(value: Any) -> None:  # noqa: ANN401 -- whatever JSON can hold
 
 
 def say(text: str = "") -> None:
-    """Print a line for people, whatever it was made of."""
+    """Print a line for people, and only one, whatever it was made of."""
+    put_line(on_a_line(text))
+
+
+def say_all(text: str) -> None:
+    """Print a text for people, on as many lines as it has."""
     put_line(printable(text))
+
+
+def on_a_line(text: str) -> str:
+    """Return *text* for a terminal; ends of lines in it are shown as escapes.
+
+    A name with one of them could pass for a line of ours.
+    """
+    return printable(text).translate(_BREAKS)
 
 
 def put_line(text: str) -> None:
@@ -101,7 +115,7 @@ def put_line(text: str) -> None:
 def complain(text: str) -> None:
     """Tell a person something on standard error, beside the output."""
     with suppress(OSError):
-        sys.stderr.write(printable(f"kept: {text}\n"))
+        sys.stderr.write(f"kept: {on_a_line(text)}\n")
 
 
 def _flush() -> None:
@@ -121,7 +135,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        cells = ("" if cell is None else printable(str(cell)) for cell in row)
+        cells = ("" if cell is None else on_a_line(str(cell)) for cell in row)
         table.add_row(*map(Text, cells))
     width = None if sys.stdout.isatty() else WIDEST
     console = Console(highlight=False, width=width)

@@ -9,7 +9,7 @@ import typer
 
 from kept import examples_few_shot
 from kept.cli import options
-from kept.cli.output import complain, counted, print_json, say
+from kept.cli.output import complain, counted, print_json, say, say_all
 from kept.cli.progress import bar
 from kept.errors import InputError
 from kept.evidence import EvidenceExtractor, hinted
@@ -144,7 +144,7 @@ def choose(
     if as_json:
         print_json(chosen.as_data())
     elif chosen.bundle.text:
-        say(chosen.bundle.text)
+        say_all(chosen.bundle.text)
 
 
 @references_app.command("extract")
@@ -202,10 +202,13 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
         take_in(references, chunks, None, as_json=False)
         participant, given = read_evidence(examples_few_shot.EVIDENCE)
         chosen = references.choose(given, participant)
-    say(f"\nFor {participant} these are chosen:\n")
-    say(chosen.bundle.text)
+    say()
+    say(f"For {participant} these are chosen:")
+    say()
+    say_all(chosen.bundle.text)
     _tell_funnels(chosen)
-    say("\nGive evidence of your own:")
+    say()
+    say("Give evidence of your own:")
     say(f"  kept references for EVIDENCE.json --store {folder}")
 
 
@@ -287,7 +290,8 @@ def _chunks(builder: ReferenceBuilder, path: Path) -> list[ReferenceChunk]:
 
 
 def _tell_funnels(chosen: ChosenReferences) -> None:
-    say("\nHow they were chosen:")
+    say()
+    say("How they were chosen:")
     for item, found in chosen.found.items():
         steps = (f"{s.stage} {s.before} → {s.after}" for s in found.selection.trace)
         say(f"  {item}: {', '.join(steps)}")

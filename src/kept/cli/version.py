@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kept.cli.output import print_json, say
+from kept.cli.output import print_json, say_all
 
 Version = Annotated[
     bool,
@@ -28,7 +28,7 @@ def before_commands(
         if as_json:
             print_json(facts.as_json())
         else:
-            say("\n".join(facts.as_lines()))
+            say_all("\n".join(facts.as_lines()))
         raise typer.Exit
     if as_json:
         msg = "--json before a command goes with --version; put it behind the command"

@@ -223,7 +223,8 @@ def _parsed(source: str, text: str, *, is_json: bool) -> Fixture:
     except ValidationError as error:
         fault = error.errors()[0]
         where = ".".join(map(str, fault["loc"])) or "the file"
-        msg = f"{source}: {where}: {fault['msg']}; see the fixture format in the docs"
+        told = fault["msg"].removeprefix("Value error, ")
+        msg = f"{source}: {where}: {told}; see the fixture format in the docs"
         raise InputError(msg) from error
     except (ValueError, yaml.YAMLError) as error:
         msg = f"{source}: not valid {'JSON' if is_json else 'YAML'} ({error})"

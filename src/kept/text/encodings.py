@@ -77,6 +77,7 @@ _MIN_FIT = 0.95
 _MISREAD = re.compile(r"[\x80-\x9f]|[^\W\d_](?![\x00-\x7f’–—…·])[^\w\s][^\W\d_]")  # noqa: RUF001 -- meant
 _WORDS = re.compile(r"[^\W\d_]+")
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_OPTION = "the option encoding, --encoding on the command line"
 _MAX_CONTROLS = 0.005
 _MAX_CHAOS = 0.1
 _CHAOS_APART = 0.05
@@ -279,7 +280,7 @@ def _best_guess(sample: bytes, source: str) -> str:
         raise UnreadableSourceError(
             source,
             "the text is in no encoding that can be recognised",
-            "state its encoding (option 'encoding'), or save it as UTF-8",
+            f"state its encoding ({_OPTION}), or save it as UTF-8",
         )
     best = guesses[0]
     if _latin(best.text):
@@ -384,7 +385,7 @@ def _unsure(source: str, guess: str) -> UnreadableSourceError:
     return UnreadableSourceError(
         source,
         f"the encoding is not certain; it might be {guess}",
-        f"state it (option 'encoding', such as {guess}), or save the file as UTF-8",
+        f"state it ({_OPTION}, such as {guess}), or save the file as UTF-8",
     )
 
 
