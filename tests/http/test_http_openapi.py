@@ -1,5 +1,6 @@
 """The OpenAPI is complete, and the service does what it says, whatever is sent."""
 
+import json
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
@@ -18,6 +19,7 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from kept.http.app import build, routes_only
+from kept.http.schemas import Body
 from kept.http.service import Clocks
 from kept.http.settings import service_settings
 from kept.settings import Settings
@@ -124,6 +126,36 @@ def test_bodies_have_examples() -> None:
 
     for name in ("SearchIn", "DocumentsIn", "RetrievalIn", "RerankIn", "EmbeddingsIn"):
         assert schemas[name]["examples"], name
+
+
+def bodies(of: type[Body] = Body) -> Iterator[type[Body]]:
+    """Yield everything that clients can send."""
+    for body in of.__subclasses__():
+        yield body
+        yield from bodies(body)
+
+
+def test_examples_would_be_taken() -> None:
+    """Whoever sends one as it stands is not refused for it."""
+    schemas = OPENAPI["components"]["schemas"]
+    examples = [
+        (body, example)
+        for body in bodies()
+        for example in schemas.get(body.__name__, {}).get("examples", [])
+    ]
+
+    for body, example in examples:
+        assert body.model_validate(example)
+
+    assert {"WhyIn", "WhyNotIn"} < {body.__name__ for body, _ in examples}
+
+
+def test_every_schema_is_told_of_somewhere() -> None:
+    """Clients that are generated have no type that nothing answers with."""
+    told = json.dumps(OPENAPI)
+
+    for name in OPENAPI["components"]["schemas"]:
+        assert f'#/components/schemas/{name}"' in told, name
 
 
 def test_names_of_operations_are_unique() -> None:

@@ -52,7 +52,10 @@ def described(app: FastAPI) -> None:
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
             schema = made()
-            schema["components"]["schemas"]["Problem"] = PROBLEM
+            schemas = schema["components"]["schemas"]
+            schemas["Problem"] = PROBLEM
+            for instead in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(instead, None)
             for path, operations in schema["paths"].items():
                 for operation in operations.values():
                     _add_problems(path, operation)

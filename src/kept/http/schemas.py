@@ -171,11 +171,23 @@ class AskIn(SearchIn):
 class WhyIn(SearchIn):
     """A chunk, and the question it was weighed for."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"question": "days of leave", "chunk_id": "d502169a7811:0000"}]
+        }
+    )
+
     chunk_id: Line
 
 
 class WhyNotIn(SearchIn):
     """A document, chunk, alias or source, and the question it does not answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"question": "days of leave", "named": "handbook.md"}]
+        }
+    )
 
     named: Line
 
