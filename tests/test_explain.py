@@ -598,7 +598,8 @@ def test_a_rehearsal_gives_the_bytes_of_the_query_path(filled: KnowledgeBase) ->
             configured = filled.configured().changed(depth=depth, top_k=2)
             plan = filled.plan(request, configured)
 
-            found = filled.retriever(plan).on(shelf, request)
+            retriever = filled.retriever(plan)
+            found = retriever.chosen(retriever.drawn(shelf, request))
 
             assert rehearsal.run(plan) == (found.refused, found.selection)
 

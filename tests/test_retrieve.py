@@ -342,7 +342,8 @@ def test_a_question_is_embedded_while_its_words_are_weighed(
 
     with answering.store.shelf(request.tenant) as shelf:
         weighing: Any = Meeting(shelf, "weigh", barrier)
-        found = replace(retriever, embedder=embedder).on(weighing, request)
+        own = replace(retriever, embedder=embedder)
+        found = own.chosen(own.drawn(weighing, request))
 
     assert found == retriever(request)
 

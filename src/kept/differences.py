@@ -11,7 +11,7 @@ from kept.decisions import Refusal, Selection, Verdict
 from kept.errors import InputError, SettingsError
 from kept.knowledge_base import KnowledgeBase
 from kept.presets.overrides import field_of
-from kept.presets.plan import Configured
+from kept.presets.plan import Configured, Plan
 from kept.rehearsal import Rehearsal
 from kept.retrieve import Request, check_question
 
@@ -102,11 +102,12 @@ def diff_configurations(
     """
     for request in requests:
         check_question(request.question)
+        plans = [base.plan(request, configured) for configured in (before, after)]
         with base.store.shelf(request.tenant) as shelf:
             rehearsal = Rehearsal(shelf, request, base.embedder, base.calibration)
-            first, second = (
-                _answered(rehearsal, base, request, c) for c in (before, after)
-            )
+            for plan in plans:
+                rehearsal.recall(plan)
+        first, second = (_answered(rehearsal, plan) for plan in plans)
         yield difference(request.question, first, second)
 
 
@@ -146,10 +147,8 @@ def _read(path: Path) -> dict[str, Any]:
     return given
 
 
-def _answered(
-    rehearsal: Rehearsal, base: KnowledgeBase, request: Request, configured: Configured
-) -> Answered:
-    refused, selection = rehearsal.run(base.plan(request, configured))
+def _answered(rehearsal: Rehearsal, plan: Plan) -> Answered:
+    refused, selection = rehearsal.run(plan)
     return Answered(refused=refused, selection=selection)
 
 

@@ -194,7 +194,8 @@ class _Inquiry:
         )
 
     def _run(self, request: Request, plan: Plan) -> Found:
-        return self.base.retriever(plan).on(self.shelf, request)
+        retriever = self.base.retriever(plan)
+        return retriever.chosen(retriever.drawn(self.shelf, request))
 
     def _rehearsal(self, request: Request) -> Rehearsal:
         return Rehearsal(self.shelf, request, self.base.embedder, self.base.calibration)

@@ -21,14 +21,14 @@ from kept.ingest import Handed
 from kept.knowledge_base import KnowledgeBase
 from kept.labelling import ChunkScorer, ChunkScores, load_scores, prompt_hash
 from kept.model import Document
-from kept.ports import Embedder, Shelf, Vectors
+from kept.ports import Embedder, Vectors
 from kept.presets.few_shot import FEW_SHOT, FewShotSettings
 from kept.presets.plan import Plan
 from kept.questionnaire import Questionnaire
 from kept.receipts import Receipt, Source
 from kept.references import Evidence, ReferenceBundle, check_split
 from kept.render import found_json
-from kept.retrieve import Found, Request, Retriever
+from kept.retrieve import Drawn, Found, Request, Retriever
 from kept.text.draft import Draft, DraftPiece
 from kept.transcripts import ReferenceChunk
 
@@ -142,20 +142,19 @@ class ReferenceStore:
         known = _Known(self.base.embedder, vectors)
         retriever = replace(self.base.retriever(plan), embedder=known)
         with self.base.store.shelf(self.base.tenant) as shelf:
-            depth = max(plan.depth, shelf.chunks)
-            whole = replace(plan, depth=depth)
-            return {
-                item: self._seen(retriever, shelf, whole, self._request(text, item))
+            whole = replace(plan, depth=max(plan.depth, shelf.chunks))
+            deep = replace(retriever, plan=whole)
+            drawn = {
+                item: deep.drawn(shelf, self._request(text, item))
                 for item, text in evidence.texts.items()
             }
+        return {item: self._seen(deep, one) for item, one in drawn.items()}
 
-    def _seen(
-        self, retriever: Retriever, shelf: Shelf, plan: Plan, request: Request
-    ) -> Found:
+    def _seen(self, retriever: Retriever, drawn: Drawn) -> Found:
         return self.base.watch.search(
-            request,
-            plan,
-            lambda seen: replace(retriever, plan=seen).on(shelf, request),
+            drawn.request,
+            retriever.plan,
+            lambda seen: replace(retriever, plan=seen).chosen(drawn),
         )
 
     def _request(self, text: str, item: str) -> Request:

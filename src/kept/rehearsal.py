@@ -89,6 +89,11 @@ class Rehearsal:
         found = self.shelf.candidates(self.vector, self.terms, {}, chunk_ids)
         return self._calibration(found, self.request.question)
 
+    def recall(self, plan: Plan) -> None:
+        """Read all that *plan* needs, so that it runs without the shelf."""
+        if self.gated(plan) is None:
+            self.candidates(plan)
+
     def run(self, plan: Plan) -> tuple[Refusal | None, Selection]:
         """Answer the request by way of *plan*."""
         if (refused := self.gated(plan)) is not None:

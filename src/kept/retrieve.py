@@ -107,39 +107,54 @@ class Retriever:
     configuration: str
 
     def __call__(self, request: Request) -> Found:
-        """Return the passages that deserve to be cited, and the whole record."""
+        """Return the passages that deserve to be cited, and the whole record.
+
+        The shelf is held while it is read, and not while stages ask a model: writers
+        wait for it, and whoever wants to see what they wrote waits for them.
+        """
         check_question(request.question)
         clock = _Clock()
         with self.store.shelf(request.tenant) as shelf:
             clock.lap("open")
-            return self.on(shelf, request, clock)
+            drawn = self.drawn(shelf, request, clock)
+        return self.chosen(drawn)
 
-    def on(
+    def drawn(
         self, shelf: Shelf, request: Request, clock: "_Clock | None" = None
-    ) -> Found:
-        """Answer from a shelf that the caller holds."""
+    ) -> "Drawn":
+        """Return all that a shelf has for a request; it is not needed any more."""
         clock = clock or _Clock()
         if shelf.embedder is not None and shelf.embedder[0] != self.embedder.id:
             raise EmbedderMismatchError(shelf.embedder[0], self.embedder.id)
-        refused, selection = self._answer(shelf, request, clock)
+        refused, candidates = self._measured(shelf, request, clock)
+        return Drawn(request, shelf.state, refused, candidates, clock)
+
+    def chosen(self, drawn: "Drawn") -> Found:
+        """Return what the stages make of that which was drawn."""
+        refused, selection, clock = drawn.refused, Selection(()), drawn.clock
+        if refused is None:
+            refused, selection = selected(self.plan, drawn.request, drawn.candidates)
+            clock.lap("stages")
+            clock.laps |= reranking(self.plan, selection)
         return Found(
-            request=request,
+            request=drawn.request,
             selection=selection,
             refused=refused,
             fingerprints=Fingerprints(
-                knowledge_base=shelf.state, configuration=self.configuration
+                knowledge_base=drawn.state, configuration=self.configuration
             ),
             timings=clock.laps,
         )
 
-    def _answer(
+    def _measured(
         self, shelf: Shelf, request: Request, clock: "_Clock"
-    ) -> tuple[Refusal | None, Selection]:
+    ) -> tuple[Refusal | None, Sequence[Candidate]]:
+        """Return why the gate turns the question away, or else the candidates."""
         weigh = cache(partial(shelf.weigh, request.question))
         if self.plan.gate is not None:
             refused = turned_away(self.plan.gate, request.question, weigh)
             if refused is not None:
-                return refused, Selection(())
+                return refused, ()
         clock.lap("gate")
         vector, legs = self._recalled(shelf, request, weigh, clock)
         clock.lap("recall")
@@ -147,10 +162,7 @@ class Retriever:
         candidates = gathered(shelf, vector, weigh(), legs, self.plan, pinned)
         candidates = self.calibration(candidates, request.question)
         clock.lap("measure")
-        chosen = selected(self.plan, request, candidates)
-        clock.lap("stages")
-        clock.laps |= reranking(self.plan, chosen[1])
-        return chosen
+        return None, candidates
 
     def _recalled(
         self,
@@ -185,6 +197,17 @@ class Retriever:
         finally:
             wait(tasks.values())
         return vector, found | {name: task.result() for name, task in tasks.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What a shelf had for a request: why it is turned away, or the candidates."""
+
+    request: Request
+    state: str
+    refused: Refusal | None
+    candidates: Sequence[Candidate]
+    clock: "_Clock"
 
 
 @dataclass(frozen=True, slots=True)
