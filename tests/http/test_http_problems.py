@@ -13,11 +13,13 @@ from house import House, OpenHouse, problem
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.testclient import TestClient
+from starlette.types import Message, Receive, Scope, Send
 
 from kept import errors
 from kept.counters import COUNTERS
 from kept.http.app import build
 from kept.http.callers import Caller
+from kept.http.guard import Guard
 from kept.http.limits import Workers
 from kept.http.problems import CODES, ERRORS, MEDIA_TYPE, Problem, code_of, problem_of
 from kept.http.replying import once, replied
@@ -396,3 +398,35 @@ def test_a_redirect_stays_on_the_address_that_was_asked(house: House) -> None:
 
     assert response.status_code == 307
     assert response.headers["location"] == "/v1/documents?limit=1"
+
+
+def test_a_request_that_takes_too_long_to_end_is_told_so(house: House) -> None:
+    """Whoever still sends when the time to finish is over gets a problem, no 500."""
+    sent: list[Message] = []
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def keep(message: Message) -> None:
+        sent.append(message)
+
+    async def broken_off() -> None:
+        key = [(b"authorization", f"Bearer {house.key()}".encode())]
+        scope = {"type": "http", "method": "POST", "path": "/", "headers": key}
+        waits = asyncio.Event()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            waits.set()
+            await receive()
+
+        task = asyncio.create_task(Guard(app, house.service)(scope, never, keep))
+        await waits.wait()
+        house.service.stopping.set()
+        task.cancel()
+        await task
+
+    asyncio.run(broken_off())
+
+    assert sent[0]["status"] == 503
+    assert json.loads(sent[1]["body"])["code"] == "shutting_down"

@@ -6,6 +6,7 @@ body read, and unpacked if it came so. HEAD is answered as GET is, up to where t
 body would begin.
 """
 
+import asyncio
 import secrets
 import time
 from typing import Any
@@ -85,6 +86,10 @@ class _Exchange:
             await self._asked(app)
         except _HeadSent:
             pass
+        except asyncio.CancelledError:
+            if not self._service.stopping.is_set():
+                raise
+            await self._tell(_shutting_down())
         except Exception as error:  # noqa: BLE001 -- the last to hear of it
             await self._tell(error)
         finally:
@@ -109,7 +114,7 @@ class _Exchange:
         """Find out who asks, and turn away who may not."""
         path, method = self._scope["path"], self._scope["method"]
         if self._service.stopping.is_set() and path not in UNSTOPPABLE:
-            raise Problem("shutting_down", headers={"Connection": "close"})
+            raise _shutting_down()
         self._check_length(self._headers.get("content-length"))
         key, csrf = self._who()
         state["key"], state["csrf"] = key, csrf
@@ -232,6 +237,10 @@ class _Exchange:
         method = method if method in METHODS else "other"
         metrics.requests.labels(method, path, str(self._status)).inc()
         metrics.seconds.labels(method, path).observe(seconds)
+
+
+def _shutting_down() -> Problem:
+    return Problem("shutting_down", headers={"Connection": "close"})
 
 
 def _from_here(place: str) -> str:
