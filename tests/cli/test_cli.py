@@ -173,6 +173,8 @@ def test_an_alias_can_be_undone(store: str) -> None:
     undone = kept("aliases", "--undo", alias["alias_id"], "--store", store, *HASH)
 
     assert undone.code == 0
+    told = f"forgotten: an exact copy of {alias['canonical_id']}, which stays\n"
+    assert undone.out == told
     assert kept("aliases", "--store", store, "--json").json["aliases"] == []
     again = kept("aliases", "--undo", alias["alias_id"], "--store", store, *HASH)
     assert "there is no alias" in again.complaint(3)

@@ -199,8 +199,12 @@ def test_diff_config_needs_questions(store: Path) -> None:
     bad = store.parent / "bad.jsonl"
     bad.write_text('{"id": 1}\n')
 
+    selected()
+
     with pytest.raises(InputError, match="either --queries FILE or --last N"):
         run("diff-config", "current", "current")
+    with pytest.raises(InputError, match="no question is recorded with its text"):
+        run("diff-config", "current", "current", "--last", "5")
     with pytest.raises(InputError, match=r"bad.jsonl, line 1: expected an object"):
         run("diff-config", "current", "current", "--queries", str(bad))
     bad.write_text("\n")

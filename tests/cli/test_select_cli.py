@@ -115,6 +115,23 @@ def test_the_meaning_of_scores_has_to_be_said() -> None:
     ran = kept("select", QUESTION, stdin=as_lines(*PASSAGES))
 
     assert "what the scores mean is not said; expected one of" in ran.complaint(3)
+    assert "--scores" in ran.complaint(3)
+
+
+@pytest.mark.parametrize(
+    ("store", "told"),
+    [
+        ("", "--store (KEPT_STORE) is ''; expected text"),
+        ("milvus://127.0.0.1:port/kept", "KEPT_STORE is refused: its port"),
+    ],
+)
+def test_the_store_is_read_as_by_other_commands(store: str, told: str) -> None:
+    """An empty one is no folder, and an address is no path."""
+    options = ("--scores", "distance", "--embedder", "hash")
+
+    ran = kept("select", QUESTION, *options, "--store", store, stdin=b"")
+
+    assert told in ran.complaint(2)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

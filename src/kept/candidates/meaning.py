@@ -138,7 +138,8 @@ def _scores(name: str | None) -> Scores:
         if one.value == name:
             return one
     met = "not said" if name is None else repr(name)
-    msg = f"what the scores mean is {met}; expected one of: {_listed()}"
+    msg = f"what the scores mean is {met}; expected one of: {_listed()}; say it "
+    msg += "with 'scores', on the command line with --scores"
     raise InputError(msg)
 
 

@@ -14,6 +14,7 @@ from kept.differences import configuration_named, diff_configurations
 from kept.errors import InputError
 from kept.explain import why as why_of
 from kept.explain import why_not as why_not_of
+from kept.knowledge_base import KnowledgeBase
 from kept.replay import replay as run_again
 from kept.retrieve import Request
 from kept.telling import (
@@ -167,9 +168,7 @@ def diff_config(
     )
     with options.opened(settings) as base:
         questions = (
-            [q.question for q in base.last_queries(last or 1) if q.question is not None]
-            if queries is None
-            else _questions(queries)
+            _recorded(base, last or 1) if queries is None else _questions(queries)
         )
         requests = [Request(question=q, tenant=base.tenant) for q in questions]
         one, other = (configuration_named(base, name) for name in (before, after))
@@ -188,6 +187,19 @@ def diff_config(
         for line in difference_lines(difference):
             say(line)
     say(f"{len(changed)} of {len(told)} questions have another answer")
+
+
+def _recorded(base: KnowledgeBase, last: int) -> list[str]:
+    """Return the latest recorded questions, as far as their text was recorded."""
+    recorded = (query.question for query in base.last_queries(last))
+    asked = [question for question in recorded if question is not None]
+    if not asked:
+        msg = (
+            "no question is recorded with its text, so there is nothing to ask; "
+            "KEPT_RECORD_QUERIES=text records them, or give --queries FILE"
+        )
+        raise InputError(msg)
+    return asked
 
 
 def _questions(path: Path) -> list[str]:

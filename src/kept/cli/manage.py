@@ -89,7 +89,10 @@ def ledger(
 def aliases(
     undo: Annotated[
         str | None,
-        typer.Option("--undo", help="Make this alias a document of its own."),
+        typer.Option(
+            "--undo",
+            help="Make this alias a document of its own; an exact copy is forgotten.",
+        ),
     ] = None,
     store: options.Store = None,
     tenant: options.Tenant = None,
@@ -103,6 +106,8 @@ def aliases(
             receipt = base.undo(undo)
             if as_json:
                 print_json(receipt_json(receipt))
+            elif receipt.status == "deleted":
+                say(f"forgotten: an exact copy of {receipt.document_id}, which stays")
             else:
                 say(f"{receipt.status}: {receipt.document_id}")
             return

@@ -42,11 +42,12 @@ def select(
         str, typer.Option(help="Missing ids are derived from the text, or required.")
     ] = "derived",
     store: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--store",
-            help="Knowledge base that weighs the words.",
+            help="Knowledge base that weighs the words: a folder, or a server's URL.",
             show_default="the passages do",
+            metavar="STORE",
         ),
     ] = None,
     tenant: options.Tenant = None,
