@@ -21,7 +21,7 @@ LAYERS = (
     | {"storing", "ahead"},
     {"retrieve", "transcripts", "testing_contracts", "testing_store"}
     | {"testing_taking"},
-    {"query_log", "recorded", "labelling", "rehearsal"},
+    {"query_log", "recorded", "labelling", "rehearsal", "aside"},
     {"stores", "render", "funnel", "reembed", "sources"}
     | {"counterfactual", "candidates"},
     {"settings", "asking", "watching", "telemetry"},

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from kept.differences import diff_configurations
+from kept.explain import why_not
 from kept.knowledge_base import KnowledgeBase
 from kept.model import Candidate, Query
 from kept.ports import Opinion
@@ -14,6 +15,7 @@ from kept.retrieve import Request
 
 QUESTION = "How many days of leave do employees have after ten years?"
 RULE = "Employees have 28 days of leave, and five more after ten years."
+OTHER = "Days of leave that employees do not take by March lapse."
 NEWS = "The pump of model TW-C235 costs 410 euro without tax."
 ENOUGH_SECONDS = 60
 
@@ -42,21 +44,27 @@ class SlowJudge:
 
 def judged(base: KnowledgeBase, request: Request) -> None:
     """Search with the judge."""
-    configured = base.configured().changed(validation_enable=True)
-    base.retriever(base.plan(request, configured))(request)
+    base.retriever(base.plan(request))(request)
 
 
 def compared(base: KnowledgeBase, request: Request) -> None:
     """Compare an answer without the judge to one with."""
-    before = base.configured()
-    list(
-        diff_configurations(
-            base, before, before.changed(validation_enable=True), [request]
-        )
-    )
+    after = base.configured()
+    before = after.changed(validation_enable=False)
+    list(diff_configurations(base, before, after, [request]))
 
 
-@pytest.mark.parametrize("asking", [judged, compared])
+def explained(base: KnowledgeBase, request: Request) -> None:
+    """Ask why the second passage is not in an answer of one, with the judge."""
+    *_, second = base.store.documents(request.tenant)
+
+    told = why_not(base, second.document.id, request)
+
+    assert told.outcome == "dropped"
+    assert told.changes
+
+
+@pytest.mark.parametrize("asking", [judged, compared, explained])
 def test_a_slow_model_keeps_no_other_search_waiting(
     base: KnowledgeBase,
     monkeypatch: pytest.MonkeyPatch,
@@ -67,13 +75,20 @@ def test_a_slow_model_keeps_no_other_search_waiting(
 
     def meanwhile() -> None:
         base.add(NEWS)
-        found.extend(c.chunk.text for c in base.search(NEWS).selection.candidates)
+        request = Request(question=NEWS)
+        unjudged = base.configured().changed(validation_enable=False)
+        plan = base.plan(request, unjudged)
+        selection = base.retriever(plan)(request).selection
+        found.extend(c.chunk.text for c in selection.candidates)
 
+    monkeypatch.setenv("KEPT_VALIDATION_ENABLE", "true")
     judge = SlowJudge(meanwhile)
     monkeypatch.setattr(base, "parts", replace(base.parts, judge=judge))
     base.add(RULE)
+    base.add(OTHER)
 
-    asking(base, Request(question=QUESTION))
+    asking(base, Request(question=QUESTION, k=1))
 
-    assert judge.in_time == [True]
-    assert found == [NEWS]
+    assert judge.in_time
+    assert all(judge.in_time)
+    assert found[0] == NEWS

@@ -4,14 +4,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from kept.aside import Aside
 from kept.counterfactual import Change, Counterfactual, Situation
 from kept.decisions import Decision, Refusal, Refused, Verdict
+from kept.embedders import checked
+from kept.embedders.known import Known
 from kept.errors import NotFoundError
 from kept.filters import Filters, filters_json
 from kept.knowledge_base import KnowledgeBase
 from kept.model import Candidate
-from kept.ports import Shelf
-from kept.presets.plan import Configured, Plan
+from kept.ports import Embedder, Shelf
+from kept.presets.plan import Configured, Parts, Plan
 from kept.rehearsal import Rehearsal, remembering
 from kept.retrieve import Found, Request, check_question
 from kept.stores.fates import Fate
@@ -104,15 +107,25 @@ def why_not(base: KnowledgeBase, named: str, request: Request) -> WhyNot:
     """Tell why what is *named* does not answer *request*, and what would change it.
 
     A document, a chunk, an alias or a source can be named; of a document the chunk
-    that came farthest is explained.
+    that came farthest is explained. The shelf is not held while a model is asked.
     """
     check_question(request.question)
     fate = base.store.fate(request.tenant, named)
     if fate.state != "live":
         return WhyNot(named=named, outcome=fate.state, fate=fate)
     configured = base.configured(tenant=request.tenant)
-    with base.store.shelf(request.tenant) as shelf:
-        return _Inquiry(base, shelf, request, configured, named, fate)()
+    texts, embedder = [request.question], base.embedder
+    [vector] = checked(embedder.embed(texts), texts, embedder.id)
+    known = Known(embedder, {request.question: vector})
+    aside = Aside(base.parts_of(configured))
+
+    def told() -> WhyNot:
+        with base.store.shelf(request.tenant) as shelf:
+            return _Inquiry(
+                base, known, aside.parts, shelf, request, configured, named, fate
+            )()
+
+    return aside(told)
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,8 @@ class _Inquiry:
     """One why-not at one state of the knowledge."""
 
     base: KnowledgeBase
+    embedder: Embedder
+    parts: Parts
     shelf: Shelf
     request: Request
     configured: Configured
@@ -127,7 +142,7 @@ class _Inquiry:
     fate: Fate
 
     def __call__(self) -> WhyNot:
-        plan = self.base.plan(self.request, self.configured)
+        plan = self._plan(self.request, self.configured)
         found = self._run(self.request, plan)
         ours = frozenset(self.fate.chunk_ids)
         if any(c.id in ours for c in found.selection.candidates):
@@ -193,12 +208,15 @@ class _Inquiry:
             **known,
         )
 
+    def _plan(self, request: Request, configured: Configured) -> Plan:
+        return configured.plan(self.parts, k=request.k, pins=bool(request.pinned))
+
     def _run(self, request: Request, plan: Plan) -> Found:
-        retriever = self.base.retriever(plan)
+        retriever = replace(self.base.retriever(plan), embedder=self.embedder)
         return retriever.chosen(retriever.drawn(self.shelf, request))
 
     def _rehearsal(self, request: Request) -> Rehearsal:
-        return Rehearsal(self.shelf, request, self.base.embedder, self.base.calibration)
+        return Rehearsal(self.shelf, request, self.embedder, self.base.calibration)
 
     def _passing(self, rehearsal: Rehearsal, filters: Filters) -> frozenset[str]:
         """Return those of our chunks that *filters* let through."""
@@ -240,7 +258,7 @@ class _Inquiry:
         """Return the verified changes of one setting, or else those of two."""
         search = Counterfactual(
             rehearsal,
-            remembering(self.base.parts),
+            remembering(self.parts),
             Situation(self.configured, self.request.k),
             chunk_ids,
             needed,
@@ -257,7 +275,7 @@ class _Inquiry:
         found: list[Change] = []
         for situation in situations:
             request = replace(self.request, k=situation.k)
-            plan = self.base.plan(request, situation.configured)
+            plan = self._plan(request, situation.configured)
             answer = self._run(request, plan).selection.candidates
             if any(c.id in search.chunk_ids for c in answer):
                 found.append(search.outcome(situation))

@@ -260,7 +260,7 @@ class KnowledgeBase(Closing):
     def plan(self, request: Request, configured: Configured | None = None) -> Plan:
         """Return what a request goes through, the tenant's overrides included."""
         configured = configured or self.configured(tenant=request.tenant)
-        parts = self._parts_of(configured)
+        parts = self.parts_of(configured)
         return configured.plan(parts, k=request.k, pins=bool(request.pinned))
 
     @cached_property
@@ -283,7 +283,7 @@ class KnowledgeBase(Closing):
             known_cosines=known_cosines(self.embedder.id),
         )
 
-    def _parts_of(self, configured: Configured) -> Parts:
+    def parts_of(self, configured: Configured) -> Parts:
         """Return the parts with the judge that the preset's own settings name."""
         model = getattr(configured.settings, "validation_model", "")
         judge = self.models.judge(model) if model else self.parts.judge

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kept.embedders import checked
+from kept.embedders.known import Known
 from kept.errors import InputError, SettingsError
 from kept.filters import Filters
 from kept.ingest import Handed
@@ -139,7 +140,7 @@ class ReferenceStore:
         self, evidence: Evidence, vectors: Mapping[str, Vectors], plan: Plan
     ) -> dict[str, Found]:
         """Search for every item at one state of the store."""
-        known = _Known(self.base.embedder, vectors)
+        known = Known(self.base.embedder, vectors)
         retriever = replace(self.base.retriever(plan), embedder=known)
         with self.base.store.shelf(self.base.tenant) as shelf:
             whole = replace(plan, depth=max(plan.depth, shelf.chunks))
@@ -218,38 +219,6 @@ class ReferenceStore:
                 f"{self.base.embedder.dimension}; choose another embedder, or 0"
             )
             raise SettingsError(msg)
-
-
-@dataclass(frozen=True)
-class _Known:
-    """An embedder that already knows the vectors of some texts."""
-
-    embedder: Embedder
-    vectors: Mapping[str, Vectors] = field(hash=False)
-
-    @property
-    def id(self) -> str:
-        """The id of the embedder that made them."""
-        return self.embedder.id
-
-    @property
-    def dimension(self) -> int:
-        """How long a vector is."""
-        return self.embedder.dimension
-
-    @property
-    def near_match_distance(self) -> float:
-        """The embedder's own."""
-        return self.embedder.near_match_distance
-
-    @property
-    def near_duplicate_cosine(self) -> float:
-        """The embedder's own."""
-        return self.embedder.near_duplicate_cosine
-
-    def embed(self, texts: Sequence[str]) -> Vectors:
-        """Return the vectors of known texts."""
-        return np.stack([self.vectors[text] for text in texts])
 
 
 def scored(

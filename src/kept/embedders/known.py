@@ -1,0 +1,40 @@
+"""An embedder that need not be asked again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from kept.ports import Embedder, Vectors
+
+
+@dataclass(frozen=True)
+class Known:
+    """An embedder that already knows the vectors of some texts."""
+
+    embedder: Embedder
+    vectors: Mapping[str, Vectors] = field(hash=False)
+
+    @property
+    def id(self) -> str:
+        """The id of the embedder that made them."""
+        return self.embedder.id
+
+    @property
+    def dimension(self) -> int:
+        """How long a vector is."""
+        return self.embedder.dimension
+
+    @property
+    def near_match_distance(self) -> float:
+        """The embedder's own."""
+        return self.embedder.near_match_distance
+
+    @property
+    def near_duplicate_cosine(self) -> float:
+        """The embedder's own."""
+        return self.embedder.near_duplicate_cosine
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of known texts."""
+        return np.stack([self.vectors[text] for text in texts])
