@@ -198,8 +198,12 @@ def test_evaluation_runs_are_listed_to_those_who_have_all_tenants(
     one = house.ask("GET", "/v1/evaluation/runs/first/run.jsonl", tenant=None).json()
     outside = house.ask("GET", "/v1/evaluation/runs/../secret.jsonl", tenant=None)
     encoded = house.ask("GET", "/v1/evaluation/runs/..%2Fsecret.jsonl", tenant=None)
+    broken = house.ask("GET", "/v1/evaluation/runs/broken.jsonl", tenant=None)
 
     assert [run["name"] for run in listed] == ["broken.jsonl", "first/run.jsonl"]
+    told = problem(broken, 422, "invalid_input")["detail"]
+    assert told == listed[0]["error"]
+    assert told.startswith("broken.jsonl, line 1")
     assert str(tmp_path) not in json.dumps(listed)
     assert listed[1]["means"] == {"nDCG@10": 0.5}
     assert one["records"][0]["question_id"] == "q1"

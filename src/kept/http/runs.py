@@ -51,9 +51,9 @@ def runs_of(caller: Caller) -> Iterator[NamedRun | BrokenRun]:
     folder = runs_folder(caller)
     for name, file in list(_files(folder).items())[:MOST_RUNS]:
         try:
-            yield NamedRun(name=name, file=file, run=load_run(file))
+            yield _loaded(name, file)
         except KeptError as error:
-            yield BrokenRun(name=name, error=str(error).replace(str(file), name))
+            yield BrokenRun(name=name, error=str(error))
 
 
 def run_named(caller: Caller, name: str) -> NamedRun:
@@ -61,7 +61,15 @@ def run_named(caller: Caller, name: str) -> NamedRun:
     files = _files(runs_folder(caller))
     if name not in files:
         raise NotFoundError("run", name, "the list of runs has those that are")
-    return NamedRun(name=name, file=files[name], run=load_run(files[name]))
+    return _loaded(name, files[name])
+
+
+def _loaded(name: str, file: Path) -> NamedRun:
+    """Return a run; what is wrong with it is told without where the folder is."""
+    try:
+        return NamedRun(name=name, file=file, run=load_run(file))
+    except KeptError as error:
+        raise InputError(str(error).replace(str(file), name)) from error
 
 
 def trace_in(named: NamedRun, question_id: str) -> dict[str, Any]:
