@@ -25,6 +25,6 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8750
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 CMD ["python", "-c", "from urllib.request import urlopen; urlopen('http://127.0.0.1:8750/ready', timeout=2)"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 CMD ["python", "-c", "from http.client import HTTPConnection; c = HTTPConnection('127.0.0.1', 8750, timeout=2); c.request('GET', '/ready'); exit(c.getresponse().status != 200)"]
 ENTRYPOINT ["kept"]
 CMD ["serve"]

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,6 +83,30 @@ def test_what_the_dockerfile_copies_reaches_the_engine() -> None:
     assert copied == let_through
 
 
+@pytest.mark.parametrize(("status", "code"), [(200, 0), (503, 1)])
+def test_the_image_is_healthy_when_the_service_is_ready(status: int, code: int) -> None:
+    """No proxy that the environment names is asked about this machine."""
+    found = import_module("dockerfile").instructions(ROOT / "Dockerfile")
+    probe = next(one.command for one in found if one.name == "HEALTHCHECK")
+
+    class Ready(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/ready" else 404)
+            self.end_headers()
+
+        def log_message(self, *told: object) -> None:
+            """Keep quiet."""
+
+    with HTTPServer(("127.0.0.1", 0), Ready) as server:
+        server.timeout = 60
+        words = [word.replace("8750", str(server.server_port)) for word in probe[1:]]
+        nowhere = {"http_proxy": "http://127.0.0.1:1"}
+        with subprocess.Popen([sys.executable, *words], env=nowhere) as asking:
+            server.handle_request()
+
+    assert asking.returncode == code
+
+
 def test_compose_takes_every_secret_from_outside() -> None:
     """A missing one stops the start with a word on what it is for."""
     for name, service in COMPOSE["services"].items():
@@ -118,7 +143,7 @@ def test_compose_starts_things_in_order() -> None:
     }
     assert "kept_owner@" in services["tables"]["environment"]["KEPT_STORE"]
     assert "kept_app@" in services["kept"]["environment"]["KEPT_STORE"]
-    assert "healthcheck" in services["database"]
+    assert "--host" in services["database"]["healthcheck"]["test"]
 
 
 def psql_folder() -> Path:
