@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.duplicates import DuplicateRules, Opening, Verdict, near_duplicate
+from kept.duplicates import (
+    NOTED_MISSES,
+    NOTED_REJECTED,
+    Comparing,
+    DuplicateRules,
+    Opening,
+    Verdict,
+    near_duplicate,
+)
 from kept.embedders.hash import HashEmbedder
 
 EMBEDDER = HashEmbedder()
@@ -219,3 +227,74 @@ def test_unrelated_remainders_are_never_merged(head: str, tail: str) -> None:
     )
 
     assert verdict.match is None
+
+
+def notices(count: int) -> list[str]:
+    """Return texts of one template that differ by a number alone."""
+    notice = (
+        "Dear customer, your order {} was received and is sent within three days to "
+        "the address in your account. Keep this letter until the parcel is there, and "
+        "ask our service, open on every working day, about anything that is missing."
+    )
+    return [notice.format(100_000 + i) for i in range(count)]
+
+
+def test_of_many_texts_of_one_template_the_nearest_misses_are_noted() -> None:
+    """What is noted of a text does not grow with those that are like it."""
+    texts = notices(50)
+    [new, *others] = [opening(text, text) for text in texts]
+
+    verdict = near_duplicate(new, texts[0], others, RULES, str)
+
+    cosines = [miss["cosine"] for miss in verdict.near_misses]
+    every = [float(new.vector @ other.vector) for other in others]
+    assert verdict.match is None
+    assert sorted(cosines) == pytest.approx(sorted(every)[-NOTED_MISSES:])
+    assert verdict.more_misses == len(others) - NOTED_MISSES
+    assert [s.accepted for s in verdict.compared] == [False] * NOTED_REJECTED
+    assert min(s.similarity for s in verdict.compared) == pytest.approx(
+        sorted(every)[-NOTED_REJECTED]
+    )
+
+
+def test_misses_and_comparisons_keep_the_order_they_were_compared_in() -> None:
+    """Of those equally near the first are noted, which are the newest."""
+    texts = notices(30)
+    others = [opening(text, text, np.ones(2, np.float32)) for text in texts[1:]]
+
+    verdict = near_duplicate(
+        opening("new", texts[0], np.ones(2, np.float32)), texts[0], others, RULES, str
+    )
+
+    noted = [miss["document_id"] for miss in verdict.near_misses]
+    assert noted == texts[1 : 1 + NOTED_MISSES]
+
+
+def test_a_match_behind_many_misses_is_found_and_kept() -> None:
+    """However many were rejected before, what is accepted is kept with them."""
+    texts = notices(50)
+    others = [opening(text, text) for text in texts[1:]]
+    others.append(opening(texts[0] + " Bye.", texts[0] + " Bye."))
+
+    verdict = near_duplicate(opening("new", texts[0]), texts[0], others, RULES, str)
+
+    assert verdict.match is not None
+    assert verdict.match.document_id == texts[0] + " Bye."
+    assert [s.accepted for s in verdict.compared] == [False] * NOTED_REJECTED + [True]
+
+
+def test_whole_texts_are_read_once_for_all_that_are_held_against_them() -> None:
+    """Texts of one template suspect the same documents, which are not read again."""
+    texts = notices(12)
+    openings = [opening(text, text) for text in texts]
+    read: list[str] = []
+
+    def text_of(document_id: str) -> str:
+        read.append(document_id)
+        return document_id
+
+    compared = Comparing(RULES, text_of)
+    for new in openings[:6]:
+        compared(new, new.text, openings[6:])
+
+    assert sorted(read) == texts[6:]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from counting import CountingEmbedder, taken_and_embedded
+from kept.duplicates import NOTED_MISSES, NOTED_REJECTED
 from kept.errors import EmbedderMismatchError, InputError
 from kept.ingest import Handed, Ingest
 from kept.knowledge_base import KnowledgeBase
@@ -349,6 +350,26 @@ def test_similarities_are_counted_where_they_are_stored(base: KnowledgeBase) -> 
         *("cosine", 0, False),
         True,
     )
+
+
+def test_what_is_kept_of_comparisons_grows_with_the_texts(base: KnowledgeBase) -> None:
+    """Texts of one template leave so many lines each, not one for every two."""
+    notice = (
+        "Dear customer, your order {} was received and is sent within three days to "
+        "the address in your account. Keep this letter until the parcel is there, and "
+        "ask our service, open on every working day, about anything that is missing."
+    )
+    texts = [notice.format(100_000 + n) for n in range(60)]
+
+    receipts = taken(base, *(handed(f"{n}.txt", text) for n, text in enumerate(texts)))
+
+    noted = sum(one.times for one in base.store.similarities("default", 0.01))
+    last = receipts[-1].evidence
+    assert {receipt.status for receipt in receipts} == {"created"}
+    assert noted == sum(min(n, NOTED_REJECTED) for n in range(60))
+    assert len(last["near_misses"]) == NOTED_MISSES
+    assert last["more_near_misses"] == 59 - NOTED_MISSES
+    assert base.store.ledger("default")[-1].receipt.evidence == last
 
 
 def test_deleting_a_document_with_near_copies_asks_first(base: KnowledgeBase) -> None:

@@ -2,9 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from heapq import nsmallest
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +21,11 @@ EDIT_SIMILARITY = 0.95
 OFF = 1.0
 EDITED_CHARS = 20_000
 RUN_WORDS = 5
+NOTED_REJECTED = 16
+NOTED_MISSES = 8
+REMEMBERED_CHARS = 8_000_000
+_NOT_ALIKE = EDIT_SIMILARITY - 0.01
+_AT_ONCE = 256
 _MONTHS = (
     "january february march april may june july august september october november "
     "december jan feb mar apr jun jul aug sept sep oct nov dec januar februar märz mai "
@@ -32,6 +39,9 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _PUNCTUATION = re.compile(r"[^\w\s]+")
+
+Near = TypeVar("Near", Similarity, "_Suspicion")
+Measured = TypeVar("Measured", str, list[str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,75 +99,153 @@ class Match:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The match, if there is one, and everything that was compared on the way."""
+    """The match, if there is one, and what was compared on the way.
+
+    That is what was accepted and the nearest of what was not; *more_misses* counts
+    the near misses that are left out.
+    """
 
     match: Match | None = None
     near_misses: tuple[Mapping[str, Any], ...] = ()
+    more_misses: int = 0
     compared: tuple[Similarity, ...] = ()
 
 
 def near_duplicate(
     opening: Opening,
     text: str,
-    others: Iterable[Opening],
+    others: Sequence[Opening],
     rules: DuplicateRules,
     text_of: Callable[[str], str],
 ) -> Verdict:
-    """Hold a document against *others* in their order; the first that passes wins.
+    """Hold a document against *others* in their order; the first that passes wins."""
+    return Comparing(rules, text_of)(opening, text, others)
+
+
+class Comparing:
+    """Holds texts against others, of which *text_of* tells the whole text.
 
     A shared opening is not a shared document: what the openings suggest is
-    confirmed on the whole text, and is noted as a near miss if that fails.
+    confirmed on the whole text, and is noted as a near miss if that fails. Texts of
+    one template nearly miss each other by the thousand, so the nearest are noted.
     """
-    compared: list[Similarity] = []
-    misses: list[Mapping[str, Any]] = []
-    for other in others:
-        for rule, similarity, seen in _suspicions(opening, other, rules, compared):
-            whole = _confirmation(text, text_of(other.document_id), rules)
-            evidence = seen | whole.evidence
-            compared.append(
-                Similarity(rule=rule, similarity=similarity, accepted=whole.same)
+
+    def __init__(self, rules: DuplicateRules, text_of: Callable[[str], str]) -> None:
+        self._rules = rules
+        self._text_of = text_of
+        self._remembered: dict[str, _Whole] = {}
+        self._room = REMEMBERED_CHARS
+
+    def __call__(
+        self, opening: Opening, text: str, others: Sequence[Opening]
+    ) -> Verdict:
+        """Hold a document against *others* in their order; the first that passes wins.
+
+        *text* is its whole text.
+        """
+        whole = _Whole(text, self._rules)
+        rejected: list[Similarity] = []
+        misses: list[_Suspicion] = []
+        for other, cosine in zip(others, _cosines(opening.vector, others), strict=True):
+            seen = _suspicion(opening, other, cosine, self._rules)
+            if seen is None:
+                rejected.append(_similarity("cosine", cosine, accepted=False))
+            elif whole.same_as(self._whole(seen.document_id)):
+                return self._verdict(whole, rejected, misses, seen)
+            else:
+                rejected.append(_similarity(seen.rule, seen.similarity, accepted=False))
+                misses.append(seen)
+        return self._verdict(whole, rejected, misses)
+
+    def _verdict(
+        self,
+        whole: "_Whole",
+        rejected: Sequence[Similarity],
+        misses: Sequence["_Suspicion"],
+        found: "_Suspicion | None" = None,
+    ) -> Verdict:
+        """Note what was *found*, and the nearest of what was not the same."""
+        compared = _nearest(rejected, NOTED_REJECTED)
+        match = None
+        if found is not None:
+            rule, similarity = found.rule, found.similarity
+            compared.append(_similarity(rule, similarity, accepted=True))
+            match = Match(
+                document_id=found.document_id,
+                rule=rule,
+                similarity=similarity,
+                evidence=self._evidence(whole, found),
             )
-            if whole.same:
-                match = Match(
-                    document_id=other.document_id,
-                    rule=rule,
-                    similarity=similarity,
-                    evidence=evidence,
-                )
-                return Verdict(
-                    match=match, near_misses=tuple(misses), compared=tuple(compared)
-                )
-            misses.append({"document_id": other.document_id, "rule": rule, **evidence})
-            break
-    return Verdict(near_misses=tuple(misses), compared=tuple(compared))
+        return Verdict(
+            match=match,
+            near_misses=tuple(
+                {
+                    "document_id": miss.document_id,
+                    "rule": miss.rule,
+                    **self._evidence(whole, miss),
+                }
+                for miss in _nearest(misses, NOTED_MISSES)
+            ),
+            more_misses=max(0, len(misses) - NOTED_MISSES),
+            compared=tuple(compared),
+        )
+
+    def _evidence(self, whole: "_Whole", seen: "_Suspicion") -> dict[str, Any]:
+        return seen.evidence | whole.evidence(self._whole(seen.document_id))
+
+    def _whole(self, document_id: str) -> "_Whole":
+        """Return a whole text, remembered while there is room for so many letters."""
+        whole = self._remembered.get(document_id)
+        if whole is None:
+            whole = _Whole(self._text_of(document_id), self._rules)
+            self._room -= len(whole.text)
+            if self._room >= 0:
+                self._remembered[document_id] = whole
+        return whole
 
 
-def _suspicions(
-    opening: Opening,
-    other: Opening,
-    rules: DuplicateRules,
-    compared: list[Similarity],
-) -> Iterator[tuple[Rule, float, dict[str, Any]]]:
-    """Yield the rules by which two openings look the same."""
-    shorter, longer = sorted((opening.text, other.text), key=len)
+@dataclass(frozen=True, slots=True)
+class _Suspicion:
+    """That an opening looks like a document's, by which rule and its numbers."""
+
+    document_id: str
+    rule: Rule
+    similarity: float
+    evidence: dict[str, Any]
+
+
+def _similarity(rule: Rule, similarity: float, *, accepted: bool) -> Similarity:
+    return Similarity(rule=rule, similarity=similarity, accepted=accepted)
+
+
+def _nearest(seen: Sequence[Near], most: int) -> list[Near]:
+    """Return the *most* alike, in the order they were compared."""
+    places = nsmallest(most, range(len(seen)), key=lambda at: -seen[at].similarity)
+    return [seen[place] for place in sorted(places)]
+
+
+def _suspicion(
+    opening: Opening, other: Opening, cosine: float, rules: DuplicateRules
+) -> _Suspicion | None:
+    """Return the rule by which two openings look the same, if they do."""
+
+    def seen(rule: Rule, similarity: float, **evidence: float) -> _Suspicion:
+        return _Suspicion(other.document_id, rule, similarity, evidence)
+
+    shorter, longer = _by_length(opening.text, other.text)
     delta = len(longer) - len(shorter)
-    cosine = _cosine(opening.vector, other.vector)
     if delta < PREFIX_SLACK and longer.startswith(shorter):
-        yield "prefix", cosine, {"delta_chars": delta, "under": PREFIX_SLACK}
-        return
+        return seen("prefix", cosine, delta_chars=delta, under=PREFIX_SLACK)
     if cosine >= rules.cosine:
-        yield "cosine", cosine, {"cosine": cosine, "at_least": rules.cosine}
-        return
+        return seen("cosine", cosine, cosine=cosine, at_least=rules.cosine)
     if rules.mean_of and opening.mean is not None and other.mean is not None:
         mean = _cosine(opening.mean, other.mean)
         if mean >= rules.cosine:
-            yield "cosine", mean, {"mean_cosine": mean, "at_least": rules.cosine}
-            return
+            return seen("cosine", mean, mean_cosine=mean, at_least=rules.cosine)
     edit = _edit_suspicion(opening.text, other.text, cosine, rules)
     if edit is not None:
-        yield "edit_distance", edit, {"edit": edit, "above": EDIT_SIMILARITY}
-        return
-    compared.append(Similarity(rule="cosine", similarity=cosine, accepted=False))
+        return seen("edit_distance", edit, edit=edit, above=EDIT_SIMILARITY)
+    return None
 
 
 def _edit_suspicion(
@@ -174,41 +262,81 @@ def _edit_suspicion(
     return best if best > EDIT_SIMILARITY else None
 
 
-@dataclass(frozen=True, slots=True)
-class _Confirmation:
-    same: bool
-    evidence: dict[str, Any]
+class _Whole:
+    """A whole text as it is compared; its numbers are read once, if at all."""
+
+    def __init__(self, text: str, rules: DuplicateRules) -> None:
+        self.text = _folded(text) if rules.normalised else text
+        self._same_numbers = rules.same_numbers
+
+    @cached_property
+    def numbers(self) -> list[str]:
+        """The numbers and months in it, in order."""
+        return [found.strip().casefold() for found in _NUMBER.findall(self.text)]
+
+    def same_as(self, other: "_Whole") -> bool:
+        """Tell whether two whole texts are the same but for trifles."""
+        shorter, longer = _by_length(self.text, other.text)
+        appended = _appended(shorter, longer)
+        if not appended and len(shorter) < EDIT_SIMILARITY * len(longer):
+            return False
+        if self._clashes(other):
+            return False
+        return appended or _alike(shorter, longer, _NOT_ALIKE) > EDIT_SIMILARITY
+
+    def evidence(self, other: "_Whole") -> dict[str, Any]:
+        """Return the numbers that tell whether two whole texts are the same."""
+        shorter, longer = _by_length(self.text, other.text)
+        alike = _alike(shorter, longer)
+        evidence: dict[str, Any] = {
+            "whole_text": alike,
+            "whole_text_above": EDIT_SIMILARITY,
+        }
+        alike_enough = alike > EDIT_SIMILARITY or _appended(shorter, longer)
+        if alike_enough and self._clashes(other):
+            evidence["numbers_differ"] = _clash(self.numbers, other.numbers)
+        return evidence
+
+    def _clashes(self, other: "_Whole") -> bool:
+        """Tell whether numbers or months differ, and both texts have their own.
+
+        They are read in order: two deadlines that changed places are another matter.
+        Those that only one of the texts has besides are no clash.
+        """
+        if not self._same_numbers:
+            return False
+        shorter, longer = _by_length(self.numbers, other.numbers)
+        if len(shorter) == len(longer):
+            return shorter != longer
+        rest = iter(longer)
+        return not all(number in rest for number in shorter)
 
 
-def _confirmation(text: str, other: str, rules: DuplicateRules) -> _Confirmation:
-    """Tell whether two whole texts are the same but for trifles."""
-    if rules.normalised:
-        text, other = _folded(text), _folded(other)
-    shorter, longer = sorted((text, other), key=len)
-    delta = len(longer) - len(shorter)
-    alike = 1.0 if text == other else _alike(shorter, longer)
-    appended = delta < PREFIX_SLACK and longer.startswith(shorter)
-    evidence: dict[str, Any] = {
-        "whole_text": alike,
-        "whole_text_above": EDIT_SIMILARITY,
-    }
-    if not appended and alike <= EDIT_SIMILARITY:
-        return _Confirmation(same=False, evidence=evidence)
-    if rules.same_numbers and (clash := _clashing_numbers(text, other)):
-        return _Confirmation(same=False, evidence=evidence | {"numbers_differ": clash})
-    return _Confirmation(same=True, evidence=evidence)
+def _by_length(one: Measured, other: Measured) -> tuple[Measured, Measured]:
+    """Return the shorter and the longer, in the order given if they are as long."""
+    return (one, other) if len(one) <= len(other) else (other, one)
 
 
-def _alike(shorter: str, longer: str) -> float:
+def _appended(shorter: str, longer: str) -> bool:
+    """Tell whether a few characters at the end are all that was added."""
+    return len(longer) - len(shorter) < PREFIX_SLACK and longer.startswith(shorter)
+
+
+def _alike(shorter: str, longer: str, at_least: float = 0.0) -> float:
     """Return how alike two texts are, from 0 to 1.
 
     Letter by letter up to a size; beyond it by runs of five words, whose cost does
-    not grow with the square of the text.
+    not grow with the square of the text. Texts less alike than *at_least* may be
+    given a 0, which is found out sooner.
     """
+    if shorter == longer:
+        return 1.0
     if len(shorter) < EDIT_SIMILARITY * len(longer):
         value = len(shorter) / len(longer)
     elif len(longer) <= EDITED_CHARS:
-        value = Levenshtein.normalized_similarity(shorter, longer)
+        value = Levenshtein.normalized_similarity(
+            shorter, longer, score_cutoff=at_least
+        )
     else:
         ours, theirs = _runs(shorter), _runs(longer)
         value = (ours & theirs).total() / max(ours.total(), theirs.total())
@@ -220,17 +348,8 @@ def _runs(text: str) -> Counter[tuple[str, ...]]:
     return Counter(zip(*(words[start:] for start in range(RUN_WORDS)), strict=False))
 
 
-def _clashing_numbers(text: str, other: str) -> list[str]:
-    """Return numbers and months by which the texts differ, if both have their own.
-
-    They are read in order: two deadlines that changed places are another matter.
-    Those that only one of the texts has besides are no clash.
-    """
-    ours, theirs = _numbers(text), _numbers(other)
-    shorter, longer = sorted((ours, theirs), key=len)
-    rest = iter(longer)
-    if all(number in rest for number in shorter):
-        return []
+def _clash(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    """Return some numbers and months by which two texts differ."""
     only_ours, only_theirs = Counter(ours), Counter(theirs)
     only_ours, only_theirs = only_ours - only_theirs, only_theirs - only_ours
     if only_ours or only_theirs:
@@ -238,14 +357,26 @@ def _clashing_numbers(text: str, other: str) -> list[str]:
     return next([a, b] for a, b in zip(ours, theirs, strict=True) if a != b)
 
 
-def _numbers(text: str) -> list[str]:
-    return [found.strip().casefold() for found in _NUMBER.findall(text)]
-
-
 def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    a, b = one.astype(np.float64), other.astype(np.float64)
-    length = float(np.sqrt((a * a).sum() * (b * b).sum())) or 1.0
-    return round(float((a * b).sum()) / length, PLACES)
+    [cosine] = _rounded_cosines(one, other[None, :])
+    return cosine
+
+
+def _cosines(vector: NDArray[np.float32], others: Sequence[Opening]) -> Iterator[float]:
+    """Yield the cosine to each of *others*, some at a time."""
+    for start in range(0, len(others), _AT_ONCE):
+        some = others[start : start + _AT_ONCE]
+        yield from _rounded_cosines(vector, np.stack([one.vector for one in some]))
+
+
+def _rounded_cosines(
+    one: NDArray[np.float32], others: NDArray[np.float32]
+) -> list[float]:
+    a, b = one.astype(np.float64), others.astype(np.float64)
+    lengths = np.sqrt((a * a).sum() * (b * b).sum(axis=1))
+    lengths[lengths == 0.0] = 1.0
+    cosines = (a * b).sum(axis=1) / lengths
+    return [round(cosine, PLACES) for cosine in cosines.tolist()]
 
 
 def _folded(text: str) -> str:

@@ -10,11 +10,11 @@ from kept.ahead import Ahead, Work
 from kept.cutting import Cutting, drafted, passage
 from kept.duplicates import (
     EDIT_BAND,
+    Comparing,
     DuplicateRules,
     Opening,
     Sought,
     Verdict,
-    near_duplicate,
 )
 from kept.embedders import checked
 from kept.errors import InputError, KeptError
@@ -260,6 +260,7 @@ class Ingest:
         ]
         stored = self.intake.openings(sought, self.rules)
         alike = self._alike(sought)
+        compared = self._comparing(items)
         verdicts: dict[str, Verdict] = {}
         pending: set[int] = set()
         for place, item in enumerate(items):
@@ -269,8 +270,7 @@ class Ingest:
                 if sought[other].type == item.new.type
             ]
             others = [*(sought[other].opening for other in before), *stored[place]]
-            texts = {items[other].new.id: items[other].new.text for other in before}
-            verdict = self._compared(item, sought[place].opening, others, texts)
+            verdict = compared(sought[place].opening, item.new.text, others)
             verdicts[item.new.id] = verdict
             if verdict.match is None:
                 pending.add(place)
@@ -299,17 +299,14 @@ class Ingest:
             mean=mean,
         )
 
-    def _compared(
-        self,
-        item: Prepared,
-        opening: Opening,
-        others: Sequence[Opening],
-        texts: Mapping[str, str],
-    ) -> Verdict:
+    def _comparing(self, items: Iterable[Prepared]) -> Comparing:
+        """Return what holds texts against those in the store and the *items*."""
+        texts = {item.new.id: item.new.text for item in items}
+
         def text_of(document_id: str) -> str:
             return texts.get(document_id) or self.intake.text_of(document_id)
 
-        return near_duplicate(opening, item.new.text, others, self.rules, text_of)
+        return Comparing(self.rules, text_of)
 
     def _stacked(self, rows: Sequence[Vectors]) -> Vectors:
         empty = np.empty((0, self.embedder.dimension), dtype=np.float32)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 from kept.cutting import alias_id
 from kept.duplicates import Match, Verdict
@@ -94,8 +95,7 @@ class Storing:
         vectors = self.embed(new) if item.vectors is None else item.vectors
         receipt = created(new, text.source, text.before)
         if item.verdict.near_misses:
-            evidence = {"near_misses": list(item.verdict.near_misses)}
-            receipt = replace(receipt, evidence=evidence)
+            receipt = replace(receipt, evidence=_missed(item.verdict))
         if self.intake.create(
             *(new, vectors, self.embedder_id, receipt, text.source),
             item.verdict.compared,
@@ -185,6 +185,14 @@ class Storing:
 
 def _to_write(item: Decided | Receipt) -> bool:
     return isinstance(item, Decided) or item.status == "failed"
+
+
+def _missed(verdict: Verdict) -> dict[str, Any]:
+    """Return the documents that a text was nearly taken for, as evidence."""
+    evidence: dict[str, Any] = {"near_misses": list(verdict.near_misses)}
+    if verdict.more_misses:
+        evidence["more_near_misses"] = verdict.more_misses
+    return evidence
 
 
 def created(new: NewDocument, source: Source, before: str | None) -> Receipt:

@@ -3,6 +3,7 @@
 from browsing import visitor
 from house import House
 
+from kept.duplicates import NOTED_MISSES
 from kept.http.pages.comparing import compared
 from kept.http.pages.ledger import measured
 
@@ -143,6 +144,20 @@ def test_a_near_miss_is_told(house: House) -> None:
     assert other["evidence"]["near_misses"]
     assert "1 near miss" in page
     assert "but other numbers: " in page
+
+
+def test_of_many_near_misses_the_page_shows_some_and_counts_all(house: House) -> None:
+    """A text of a template that many share does not fill the page."""
+    for number in range(12):
+        house.add(TEXT.replace("28", str(40 + number)), source_uri=f"{number}")
+
+    page = visitor(house).get("/ledger").text
+
+    assert "11 near misses" in page
+    assert f"<li>{11 - NOTED_MISSES} more</li>" in page
+    assert page.count("but other numbers: ") == sum(
+        min(number, NOTED_MISSES) for number in range(12)
+    )
 
 
 def test_lines_are_put_beside_each_other() -> None:

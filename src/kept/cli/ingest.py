@@ -244,7 +244,8 @@ def line(receipt: Receipt) -> str:
     misses = receipt.evidence.get("near_misses", ())
     named = misses[:SHOWN_MISSES]
     parts += [f"only begins like {miss['document_id']}" for miss in named]
-    if more := len(misses) - len(named):
+    more = len(misses) - len(named) + receipt.evidence.get("more_near_misses", 0)
+    if more:
         parts.append(f"and like {more} more")
     return ", ".join(parts)
 

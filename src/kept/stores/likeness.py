@@ -1,7 +1,7 @@
 """Likeness: which stored documents a text might repeat, for a window at a time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from kept.duplicates import (
 from kept.stores import reading
 from kept.stores.books import Books
 from kept.stores.index_ports import Indexes
-from kept.stores.sql import Connection, each, every, first
+from kept.stores.sql import Connection, each, every, only
 from kept.stores.writing import ORD_BITS
 
 HEAD_CHARS = 48
@@ -35,9 +35,14 @@ class Likeness:
     indexes: Indexes
     books: Books
     rules: DuplicateRules
+    live: dict[int, tuple[str, int] | None] = field(default_factory=dict)
+    read: dict[int, Opening] = field(default_factory=dict)
 
     def of(self, sought: Sequence[Sought]) -> list[list[Opening]]:
-        """Return for each text the documents that might be the same, newest first."""
+        """Return for each text the documents that might be the same, newest first.
+
+        Texts that come in together are like the same documents: each is read once.
+        """
         near = [set[int]() for _ in sought] if self.rules.newest else self._near(sought)
         return [
             self._openings(one, documents)
@@ -64,9 +69,9 @@ class Likeness:
         else:
             found = self._of_type(near, one.type)
             found |= self._by_prefix(one.type, one.opening.text)
-        newest_first = sorted(found.items(), key=lambda item: -item[1])
-        openings = (self._opening(no, one.without) for no, _ in newest_first)
-        return [opening for opening in openings if opening is not None]
+        newest_first = sorted(found, key=lambda no: -found[no])
+        openings = map(self._opening, newest_first)
+        return [opening for opening in openings if opening.document_id != one.without]
 
     def _newest(self, type_: str) -> dict[int, int]:
         return dict(
@@ -79,13 +84,17 @@ class Likeness:
         )
 
     def _of_type(self, documents: set[int], type_: str) -> dict[int, int]:
-        return dict(
-            each(
-                self.connection,
-                "SELECT no, age FROM documents WHERE no = ? AND type = ? AND live",
-                [(no, type_) for no in sorted(documents)],
-            )
+        """Return those of a type that are live, with their ages."""
+        unread = sorted(documents.difference(self.live))
+        rows = each(
+            self.connection,
+            "SELECT no, type, age FROM documents WHERE no = ? AND live",
+            [(no,) for no in unread],
         )
+        self.live.update(dict.fromkeys(unread))
+        self.live.update((no, (own, age)) for no, own, age in rows)
+        found = ((no, self.live[no]) for no in sorted(documents))
+        return {no: one[1] for no, one in found if one and one[0] == type_}
 
     def _by_prefix(self, type_: str, text: str) -> dict[int, int]:
         """Return those whose opening may be a prefix of *text*, or the reverse."""
@@ -103,20 +112,20 @@ class Likeness:
             )
         )
 
-    def _opening(self, no: int, without: str | None) -> Opening | None:
-        row = first(
-            self.connection, "SELECT id, opening FROM documents WHERE no = ?", (no,)
-        )
-        if row is None or row[0] == without:
-            return None
-        most = max(self.rules.mean_of, 1)
-        vectors = self.books.first_vectors(self.connection, no, most)
-        return Opening(
-            document_id=row[0],
-            text=row[1],
-            vector=vectors[0],
-            mean=mean_vector(vectors) if self.rules.mean_of else None,
-        )
+    def _opening(self, no: int) -> Opening:
+        if no not in self.read:
+            document_id, text = only(
+                self.connection, "SELECT id, opening FROM documents WHERE no = ?", (no,)
+            )
+            most = max(self.rules.mean_of, 1)
+            vectors = self.books.first_vectors(self.connection, no, most)
+            self.read[no] = Opening(
+                document_id=document_id,
+                text=text,
+                vector=vectors[0],
+                mean=mean_vector(vectors) if self.rules.mean_of else None,
+            )
+        return self.read[no]
 
 
 def mean_vector(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
+from kept.duplicates import NOTED_MISSES
 from kept.http.changing import undone
 from kept.http.pages.comparing import compared
 from kept.http.pages.documents import lists_of, path_with
@@ -58,6 +59,7 @@ async def list_ledger(
         rows=[ledger_json(row) for row in shown],
         live=live,
         titles=titles,
+        most_misses=NOTED_MISSES,
         status=wanted,
         statuses=STATUSES,
         next_href=path_with(HERE, status=wanted, cursor=onwards) if onwards else "",
@@ -66,9 +68,9 @@ async def list_ledger(
 
 
 def _misses(receipt: Receipt) -> list[dict[str, Any]]:
-    """Return the documents that a text was nearly taken for."""
+    """Return the documents that a text was nearly taken for, as far as shown."""
     misses: list[dict[str, Any]] = receipt.evidence.get("near_misses", [])
-    return misses
+    return misses[:NOTED_MISSES]
 
 
 @router.get(f"{HERE}/aliases/{{alias_id}}")
