@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from heapq import nsmallest
-from typing import Any, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,6 @@ _NUMBER = re.compile(
 )
 _PUNCTUATION = re.compile(r"[^\w\s]+")
 
-Near = TypeVar("Near", Similarity, "_Suspicion")
 Measured = TypeVar("Measured", str, list[str])
 
 
@@ -144,54 +142,59 @@ class Comparing:
         *text* is its whole text.
         """
         whole = _Whole(text, self._rules)
-        rejected: list[Similarity] = []
-        misses: list[_Suspicion] = []
+        rejected: list[_Seen] = []
+        misses: list[_Seen] = []
         for other, cosine in zip(others, _cosines(opening.vector, others), strict=True):
-            seen = _suspicion(opening, other, cosine, self._rules)
-            if seen is None:
-                rejected.append(_similarity("cosine", cosine, accepted=False))
-            elif whole.same_as(self._whole(seen.document_id)):
-                return self._verdict(whole, rejected, misses, seen)
-            else:
-                rejected.append(_similarity(seen.rule, seen.similarity, accepted=False))
+            seen = _seen(opening, other, cosine, self._rules)
+            if seen.by is not None:
+                if whole.same_as(self._whole(other.document_id)):
+                    return self._verdict(opening, whole, rejected, misses, seen)
                 misses.append(seen)
-        return self._verdict(whole, rejected, misses)
+            rejected.append(seen)
+        return self._verdict(opening, whole, rejected, misses)
 
     def _verdict(
         self,
+        opening: Opening,
         whole: "_Whole",
-        rejected: Sequence[Similarity],
-        misses: Sequence["_Suspicion"],
-        found: "_Suspicion | None" = None,
+        rejected: Sequence["_Seen"],
+        misses: Sequence["_Seen"],
+        found: "_Seen | None" = None,
     ) -> Verdict:
         """Note what was *found*, and the nearest of what was not the same."""
-        compared = _nearest(rejected, NOTED_REJECTED)
+
+        def evidence(seen: _Seen) -> dict[str, Any]:
+            theirs = self._whole(seen.other.document_id)
+            return _suspected(opening, seen, self._rules) | whole.evidence(theirs)
+
+        compared = [
+            Similarity(rule=seen.rule, similarity=seen.similarity, accepted=False)
+            for seen in _nearest(rejected, NOTED_REJECTED)
+        ]
         match = None
         if found is not None:
-            rule, similarity = found.rule, found.similarity
-            compared.append(_similarity(rule, similarity, accepted=True))
             match = Match(
-                document_id=found.document_id,
-                rule=rule,
-                similarity=similarity,
-                evidence=self._evidence(whole, found),
+                document_id=found.other.document_id,
+                rule=found.rule,
+                similarity=found.similarity,
+                evidence=evidence(found),
+            )
+            compared.append(
+                Similarity(rule=match.rule, similarity=match.similarity, accepted=True)
             )
         return Verdict(
             match=match,
             near_misses=tuple(
                 {
-                    "document_id": miss.document_id,
+                    "document_id": miss.other.document_id,
                     "rule": miss.rule,
-                    **self._evidence(whole, miss),
+                    **evidence(miss),
                 }
                 for miss in _nearest(misses, NOTED_MISSES)
             ),
             more_misses=max(0, len(misses) - NOTED_MISSES),
             compared=tuple(compared),
         )
-
-    def _evidence(self, whole: "_Whole", seen: "_Suspicion") -> dict[str, Any]:
-        return seen.evidence | whole.evidence(self._whole(seen.document_id))
 
     def _whole(self, document_id: str) -> "_Whole":
         """Return a whole text, remembered while there is room for so many letters."""
@@ -204,48 +207,56 @@ class Comparing:
         return whole
 
 
-@dataclass(frozen=True, slots=True)
-class _Suspicion:
-    """That an opening looks like a document's, by which rule and its numbers."""
+class _Seen(NamedTuple):
+    """How alike two openings are, and *by* which measure they look the same."""
 
-    document_id: str
-    rule: Rule
     similarity: float
-    evidence: dict[str, Any]
+    other: Opening
+    by: Literal["delta_chars", "cosine", "mean_cosine", "edit"] | None = None
+
+    @property
+    def rule(self) -> Rule:
+        """The rule that compared them."""
+        if self.by == "delta_chars":
+            return "prefix"
+        return "edit_distance" if self.by == "edit" else "cosine"
 
 
-def _similarity(rule: Rule, similarity: float, *, accepted: bool) -> Similarity:
-    return Similarity(rule=rule, similarity=similarity, accepted=accepted)
-
-
-def _nearest(seen: Sequence[Near], most: int) -> list[Near]:
+def _nearest(seen: Sequence[_Seen], most: int) -> list[_Seen]:
     """Return the *most* alike, in the order they were compared."""
-    places = nsmallest(most, range(len(seen)), key=lambda at: -seen[at].similarity)
-    return [seen[place] for place in sorted(places)]
+    if len(seen) <= most:
+        return list(seen)
+    alike = np.array([one.similarity for one in seen])
+    places = np.argsort(-alike, kind="stable")[:most]
+    return [seen[place] for place in sorted(places.tolist())]
 
 
-def _suspicion(
+def _seen(
     opening: Opening, other: Opening, cosine: float, rules: DuplicateRules
-) -> _Suspicion | None:
-    """Return the rule by which two openings look the same, if they do."""
-
-    def seen(rule: Rule, similarity: float, **evidence: float) -> _Suspicion:
-        return _Suspicion(other.document_id, rule, similarity, evidence)
-
-    shorter, longer = _by_length(opening.text, other.text)
-    delta = len(longer) - len(shorter)
-    if delta < PREFIX_SLACK and longer.startswith(shorter):
-        return seen("prefix", cosine, delta_chars=delta, under=PREFIX_SLACK)
+) -> _Seen:
+    """Hold two openings against each other, by one rule after the other."""
+    if _appended(*_by_length(opening.text, other.text)):
+        return _Seen(cosine, other, "delta_chars")
     if cosine >= rules.cosine:
-        return seen("cosine", cosine, cosine=cosine, at_least=rules.cosine)
+        return _Seen(cosine, other, "cosine")
     if rules.mean_of and opening.mean is not None and other.mean is not None:
         mean = _cosine(opening.mean, other.mean)
         if mean >= rules.cosine:
-            return seen("cosine", mean, mean_cosine=mean, at_least=rules.cosine)
+            return _Seen(mean, other, "mean_cosine")
     edit = _edit_suspicion(opening.text, other.text, cosine, rules)
     if edit is not None:
-        return seen("edit_distance", edit, edit=edit, above=EDIT_SIMILARITY)
-    return None
+        return _Seen(edit, other, "edit")
+    return _Seen(cosine, other)
+
+
+def _suspected(opening: Opening, seen: _Seen, rules: DuplicateRules) -> dict[str, Any]:
+    """Return the measure by which two openings look the same, and its bound."""
+    if seen.by == "delta_chars":
+        delta = abs(len(opening.text) - len(seen.other.text))
+        return {"delta_chars": delta, "under": PREFIX_SLACK}
+    if seen.by == "edit":
+        return {"edit": seen.similarity, "above": EDIT_SIMILARITY}
+    return {str(seen.by): seen.similarity, "at_least": rules.cosine}
 
 
 def _edit_suspicion(
