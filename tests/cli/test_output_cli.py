@@ -4,7 +4,18 @@ import json
 
 import pytest
 
-from kept.cli.output import complain, counted, print_json, print_table, say, say_all
+from kept.cli.output import (
+    complain,
+    counted,
+    print_drawn,
+    print_json,
+    print_table,
+    say,
+    say_all,
+)
+from kept.evaluation.resampling import Interval
+from kept.evaluation.sweep import SweepPoint
+from kept.evaluation.tables import sweep_tables
 
 EVIL = "a\x1b]0;owned\x07\x1b[31mb\r\x9bc\u202ed"
 
@@ -52,6 +63,24 @@ def test_texts_keep_their_breaks_and_tabs(capsys: pytest.CaptureFixture[str]) ->
     say_all("one\n\ttwo")
 
     assert capsys.readouterr().out == "one\n\ttwo\n"
+
+
+def test_a_pipe_cuts_no_table_of_an_evaluation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever COLUMNS says, every figure is on the line of its combination."""
+    monkeypatch.setenv("COLUMNS", "20")
+    estimate = Interval(0.5, 0.25, 0.75, 0.95)
+    floor = {"relevance_floor": 0.1}
+    point = SweepPoint(
+        settings=floor, quality=estimate, refused=0.125, cost=0.0625, optimal=True
+    )
+
+    print_drawn(sweep_tables([point], "nDCG@10"))
+
+    *_, line, _ = capsys.readouterr().out.splitlines()
+    figures = ["0.1", *str(estimate).split(), "0.1250", "0.0625", "optimal"]
+    assert line.split() == figures
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console, RenderableType
-
 from kept.cli import options
-from kept.cli.output import print_json, print_table, say
+from kept.cli.output import print_drawn, print_json, print_table, say
 from kept.cli.progress import Tell, bar
 from kept.errors import InputError
 from kept.evaluating.comparing import compared
@@ -242,7 +240,7 @@ def show(found: Summary, as_json: bool) -> None:
             ],
         )
     if report.abstention is not None:
-        _print(abstention_tables(report.abstention))
+        print_drawn(abstention_tables(report.abstention))
 
 
 def show_run(run: EvaluationRun, as_json: bool) -> None:
@@ -269,7 +267,7 @@ def show_fixture(report: FixtureReport, junit: Path | None, as_json: bool) -> No
     if as_json:
         print_json({**as_data(report), "exit_code": report.verdict.exit_code})
     else:
-        _print(fixture_tables(report))
+        print_drawn(fixture_tables(report))
 
 
 def show_pairs(found: PairsReport, as_json: bool) -> None:
@@ -279,7 +277,7 @@ def show_pairs(found: PairsReport, as_json: bool) -> None:
         return
     for note in found.notes:
         say(note)
-    _print(duplicate_tables(found.report))
+    print_drawn(duplicate_tables(found.report))
 
 
 def show_ratings(path: Path, as_json: bool) -> None:
@@ -288,7 +286,7 @@ def show_ratings(path: Path, as_json: bool) -> None:
     if as_json:
         print_json(as_data(found))
         return
-    _print(ordinal_tables(found))
+    print_drawn(ordinal_tables(found))
 
 
 def show_comparison(report: Report, as_json: bool) -> None:
@@ -296,7 +294,7 @@ def show_comparison(report: Report, as_json: bool) -> None:
     if as_json:
         print_json(report_data(report))
     else:
-        _print(report_tables(report))
+        print_drawn(report_tables(report))
 
 
 def show_sweep(given: Chosen, points: Sequence[SweepPoint], as_json: bool) -> None:
@@ -305,8 +303,4 @@ def show_sweep(given: Chosen, points: Sequence[SweepPoint], as_json: bool) -> No
     if as_json:
         print_json({"measure": measure, "points": as_data(points)})
     else:
-        _print(sweep_tables(points, measure))
-
-
-def _print(what: RenderableType) -> None:
-    Console(highlight=False).print(what)
+        print_drawn(sweep_tables(points, measure))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kept.errors import SettingsError
 from kept.logs import (
@@ -19,6 +19,9 @@ from kept.logs import (
     take_over_libraries,
     with_trace_ids,
 )
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 WIDEST = 100_000
 INTERRUPTED = 130
@@ -126,9 +129,8 @@ def _flush() -> None:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print rows under headings, as wide as the terminal is; a pipe has no width."""
-    from rich.console import Console  # noqa: PLC0415 -- slow to load, not for --json
-    from rich.table import Table  # noqa: PLC0415
+    """Print rows under headings."""
+    from rich.table import Table  # noqa: PLC0415 -- slow to load, not for --json
     from rich.text import Text  # noqa: PLC0415
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -137,10 +139,17 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> No
     for row in rows:
         cells = ("" if cell is None else on_a_line(str(cell)) for cell in row)
         table.add_row(*map(Text, cells))
+    print_drawn(table)
+
+
+def print_drawn(drawn: "RenderableType") -> None:
+    """Print what rich draws, as wide as the terminal is; a pipe has no width."""
+    from rich.console import Console  # noqa: PLC0415 -- slow to load, not for --json
+
     width = None if sys.stdout.isatty() else WIDEST
     console = Console(highlight=False, width=width)
     with console.capture() as captured:
-        console.print(table)
+        console.print(drawn)
     put_line("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 

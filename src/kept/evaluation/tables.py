@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import Literal
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -16,6 +17,7 @@ from kept.evaluation.ordinal import OrdinalReport
 from kept.evaluation.report import Report
 from kept.evaluation.resampling import Interval
 from kept.evaluation.sweep import SweepPoint
+from kept.logs import printable
 
 Cell = str | int | float | Fraction | Interval | None
 
@@ -24,7 +26,7 @@ def report_tables(report: Report) -> RenderableType:
     """Show a run: its measures, and whatever else it can tell."""
     header = report.run.header
     parts: list[RenderableType] = [
-        Text(f"{header.name} on {header.collection}: {report.summary}"),
+        Text(printable(f"{header.name} on {header.collection}: {report.summary}")),
         *(Text(note, style="yellow") for note in report.notes),
         _table("Measures", ("measure", "mean"), report.measures.items()),
     ]
@@ -176,11 +178,12 @@ def sweep_tables(points: Sequence[SweepPoint], measure: str) -> RenderableType:
 
 
 def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> Table:
-    table = Table(title=Text(title), box=box.SIMPLE, title_justify="left")
+    table = Table(title=Text(printable(title)), box=box.SIMPLE, title_justify="left")
     body = [list(row) for row in rows]
     for i, name in enumerate(head):
         words = all(isinstance(row[i], str) for row in body)
-        table.add_column(Text(name), justify="left" if words else "right")
+        justify: Literal["left", "right"] = "left" if words else "right"
+        table.add_column(Text(name), justify=justify, overflow="fold")
     for row in body:
         table.add_row(*(Text(_text(cell)) for cell in row))
     return table
@@ -189,7 +192,7 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[Cell]]) -> T
 def _text(cell: Cell) -> str:
     if cell is None:
         return "-"
-    return f"{cell:.4f}" if isinstance(cell, float) else str(cell)
+    return f"{cell:.4f}" if isinstance(cell, float) else printable(str(cell))
 
 
 def _miss(miss: Miss | None) -> str:
