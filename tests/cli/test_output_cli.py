@@ -1,6 +1,7 @@
 """Printing: people see text that a terminal cannot take for a command."""
 
 import json
+import sys
 
 import pytest
 
@@ -81,6 +82,18 @@ def test_a_pipe_cuts_no_table_of_an_evaluation(
     *_, line, _ = capsys.readouterr().out.splitlines()
     figures = ["0.1", *str(estimate).split(), "0.1250", "0.0625", "optimal"]
     assert line.split() == figures
+
+
+def test_a_terminal_of_no_width_still_shows_tables(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """COLUMNS=0 says that nobody knows the width, not that there is no room."""
+    monkeypatch.setenv("COLUMNS", "0")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+
+    print_table(("title",), [("Leave",)])
+
+    assert "Leave" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

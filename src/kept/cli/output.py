@@ -146,7 +146,8 @@ def print_drawn(drawn: "RenderableType") -> None:
     """Print what rich draws, as wide as the terminal is; a pipe has no width."""
     from rich.console import Console  # noqa: PLC0415 -- slow to load, not for --json
 
-    width = None if sys.stdout.isatty() else WIDEST
+    known = sys.stdout.isatty() and os.environ.get("COLUMNS") != "0"
+    width = None if known else WIDEST
     console = Console(highlight=False, width=width)
     with console.capture() as captured:
         console.print(drawn)

@@ -43,9 +43,15 @@ class Server(uvicorn.Server):
             listening.listen(BACKLOG)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop listening, finish what was taken, and end."""
+        """Stop listening, finish what was taken, and end.
+
+        Whoever interrupts again waits for no request, but the app is closed all the
+        same: its lifespan, cut off, would leave a traceback.
+        """
         self._service.stop()
         await super().shutdown(sockets)
+        if self.force_exit:
+            await self.lifespan.shutdown()
 
 
 def serve(
