@@ -151,6 +151,20 @@ def test_half_of_the_files_that_may_be_open_are_for_connections() -> None:
     assert most_connections() < files or files == resource.RLIM_INFINITY
 
 
+def test_a_connection_that_idles_is_kept_longer_than_proxies_keep_theirs() -> None:
+    """Whoever sends a request over one that it kept open finds it open."""
+    state = ServerState()
+
+    async def idle() -> float:
+        async with listening(Calm, state) as connect:
+            reader, writer = await connect()
+            writer.write(HEAD + b"body")
+            await reader.readuntil(b"body")
+            return next(iter(state.connections)).timeout_keep_alive
+
+    assert asyncio.run(idle()) > 120
+
+
 def test_a_connection_too_many_takes_the_place_of_one_that_idles() -> None:
     """Pools and browsers that keep connections for later shut nobody out."""
 

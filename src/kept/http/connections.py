@@ -13,9 +13,6 @@ FULL = (
     b"retry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 WITHOUT_LIMIT = 10_000
-# Longer than load balancers keep a connection that idles, mostly 60 to 120 seconds:
-# were we to close it first, the request that is just sent over it would fail.
-IDLE_SECONDS = 125
 
 
 def most_connections() -> int:
@@ -31,14 +28,18 @@ def most_connections() -> int:
 class Connection(H11Protocol):
     """A connection that is closed if what was begun does not come.
 
-    The head of a request has *head_seconds*, and its body may pause for
-    *pause_seconds*. One beyond *most* takes the place of the one that idles longest
-    between requests, or is answered with 503 at once: without a bound, whoever opens
-    connections and says nothing takes all files that may be open.
+    The head of a request has *head_seconds*, its body may pause for *pause_seconds*,
+    and the next request may follow after *idle_seconds*. One beyond *most* takes the
+    place of the one that idles longest between requests, or is answered with 503 at
+    once: without a bound, whoever opens connections and says nothing takes all files
+    that may be open.
     """
 
     head_seconds: ClassVar[float] = 30.0
     pause_seconds: ClassVar[float] = 60.0
+    # Longer than load balancers keep a connection that idles, mostly 60 to 120: were
+    # we to close it first, the request that is just sent over it would fail.
+    idle_seconds: ClassVar[int] = 125
     most: ClassVar[int] = most_connections()
 
     waiting: asyncio.TimerHandle | None = None
@@ -46,6 +47,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Let a connection in, if there is room."""
         super().connection_made(transport)
+        self.timeout_keep_alive = self.idle_seconds
         if len(self.connections) > self.most and not self._took_a_place():
             transport.write(FULL)
             transport.close()

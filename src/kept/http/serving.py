@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 
 from kept.errors import InputError, SettingsError
 from kept.http.app import build
-from kept.http.connections import IDLE_SECONDS, Connection
+from kept.http.connections import Connection
 from kept.http.service import Service
 from kept.http.settings import ServiceSettings
 from kept.settings import Settings
@@ -82,7 +82,6 @@ def run(app: Starlette, say: Callable[[str], None], path: str = "") -> None:
         app,
         http=Connection,
         ws="none",
-        timeout_keep_alive=IDLE_SECONDS,
         backlog=ACCEPTED_AT_ONCE,
         log_config=None,
         access_log=False,
