@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from counting import CountingEmbedder, taken_and_embedded
-from kept.duplicates import NOTED_MISSES, NOTED_REJECTED
+from kept.duplicates import NOTED_MISSES, NOTED_REJECTED, Opening, Sought
 from kept.errors import EmbedderMismatchError, InputError
 from kept.ingest import Handed, Ingest
 from kept.knowledge_base import KnowledgeBase
 from kept.ports import Vectors
 from kept.receipts import Receipt, Source
 from kept.settings import Settings
+from kept.stores import likeness
 from kept.text.draft import Draft, DraftPiece
 from kept.wiring import duplicate_rules_of
 
@@ -370,6 +371,30 @@ def test_what_is_kept_of_comparisons_grows_with_the_texts(base: KnowledgeBase) -
     assert len(last["near_misses"]) == NOTED_MISSES
     assert last["more_near_misses"] == 59 - NOTED_MISSES
     assert base.store.ledger("default")[-1].receipt.evidence == last
+
+
+@pytest.mark.parametrize("latest", [2, 6, 100])
+def test_short_lines_are_held_against_the_newest_that_begin_alike(
+    make_base: Make, monkeypatch: pytest.MonkeyPatch, latest: int
+) -> None:
+    """They are the same whether the latest documents hold enough of them or not."""
+    monkeypatch.setattr(likeness, "LATEST", latest)
+    monkeypatch.setattr(likeness, "MOST_BY_PREFIX", 3)
+    base = make_base()
+    lines = ["pump A ok", "pump B ok", "pump C ok", *(LONG + c for c in "xyz")]
+    stored = [taken(base, handed(f"{n}.txt", t))[0] for n, t in enumerate(lines)]
+    opening = Opening(
+        document_id="new", text="pump D ok", vector=base.embedder.embed(["zebra"])[0]
+    )
+
+    [found] = base.store.intake("default").openings(
+        [Sought(type="document", opening=opening)],
+        duplicate_rules_of(base.settings, base.embedder),
+    )
+
+    assert [one.document_id for one in found] == [
+        str(receipt.document_id) for receipt in stored[2::-1]
+    ]
 
 
 def test_deleting_a_document_with_near_copies_asks_first(base: KnowledgeBase) -> None:

@@ -22,7 +22,18 @@ from kept.stores.writing import ORD_BITS
 HEAD_CHARS = 48
 MOST_NEAREST = 4_096
 MOST_BY_PREFIX = 200
+LATEST = 2_000
 _LAST = "\U0010ffff"
+_LIKEWISE = "substr(opening, 1, 48) >= ? AND substr(opening, 1, 48) < ?"
+_ALL = "documents WHERE tenant_no = ? AND type = ? AND"
+_LATEST = (
+    "(SELECT no, age, opening, live FROM documents WHERE tenant_no = ? AND type = ?"
+    " ORDER BY age DESC LIMIT ?) AS latest WHERE"
+)
+_LIKE_THIS = (
+    f"SELECT no, age FROM {{}} {_LIKEWISE}"  # noqa: S608 -- ours
+    " AND abs(length(opening) - ?) < ? AND live ORDER BY age DESC LIMIT ?"
+)
 _PLACE = (1 << ORD_BITS) - 1
 
 
@@ -97,20 +108,36 @@ class Likeness:
         return {no: one[1] for no, one in found if one and one[0] == type_}
 
     def _by_prefix(self, type_: str, text: str) -> dict[int, int]:
-        """Return those whose opening may be a prefix of *text*, or the reverse."""
+        """Return those whose opening may be a prefix of *text*, or the reverse.
+
+        Where very many begin likewise, as short lines do, the latest documents most
+        likely hold all that are wanted.
+        """
         shared = text[: max(0, len(text) - PREFIX_SLACK + 1)][:HEAD_CHARS]
-        return dict(
-            every(
+        own = (self.tenant, type_)
+        span = (shared, shared + _LAST)
+        rest = (len(text), PREFIX_SLACK, MOST_BY_PREFIX)
+        if self._many(own, span):
+            latest = every(
                 self.connection,
-                "SELECT no, age FROM documents WHERE tenant_no = ? AND type = ?"
-                " AND substr(opening, 1, 48) >= ? AND substr(opening, 1, 48) < ?"
-                " AND abs(length(opening) - ?) < ? AND live ORDER BY age DESC LIMIT ?",
-                (
-                    *(self.tenant, type_, shared, shared + _LAST),
-                    *(len(text), PREFIX_SLACK, MOST_BY_PREFIX),
-                ),
+                _LIKE_THIS.format(_LATEST),
+                (*own, LATEST, *span, *rest),
             )
+            if len(latest) == MOST_BY_PREFIX:
+                return dict(latest)
+        return dict(
+            every(self.connection, _LIKE_THIS.format(_ALL), (*own, *span, *rest))
         )
+
+    def _many(self, own: tuple[int, str], span: tuple[str, str]) -> bool:
+        """Tell whether more documents begin likewise than are looked at first."""
+        [(count,)] = every(
+            self.connection,
+            "SELECT COUNT(*) FROM (SELECT 1 FROM documents WHERE tenant_no = ?"  # noqa: S608 -- ours
+            f" AND type = ? AND {_LIKEWISE} LIMIT ?) AS found",
+            (*own, *span, LATEST),
+        )
+        return bool(count == LATEST)
 
     def _opening(self, no: int) -> Opening:
         if no not in self.read:

@@ -19,6 +19,7 @@ from kept.receipts import Receipt, Source
 from kept.render import found_json
 from kept.retrieve import Request
 from kept.settings import Settings
+from kept.stores import likeness
 from kept.stores.postgres import nearest, words
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.writing import number_of
@@ -146,6 +147,23 @@ def test_states_have_the_same_fingerprint(pair: Pair) -> None:
     ):
         assert served.state == embedded.state
         assert (served.chunks, served.embedder) == (embedded.chunks, embedded.embedder)
+
+
+def test_lines_of_one_template_leave_the_same_receipts(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Near misses and comparisons are the same where very many begin alike."""
+    monkeypatch.setattr(likeness, "LATEST", 20)
+    monkeypatch.setattr(likeness, "MOST_BY_PREFIX", 10)
+
+    lines = [f"Pump {n} runs" for n in range(100, 160)]
+
+    one, other = pair.take([Draft(text=line, type="log") for line in lines])
+
+    assert one == other
+    assert pair.base.store.similarities("default", 0.01) == pair.store.similarities(
+        "default", 0.01
+    )
 
 
 def test_every_preset_answers_in_the_same_bytes(pair: Pair) -> None:
