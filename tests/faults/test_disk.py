@@ -229,6 +229,27 @@ def test_a_store_of_a_newer_schema_is_refused(filled: Path) -> None:
     assert answered(filled) == before
 
 
+def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
+    """Whatever is called kept.sqlite: no command adds its tables to it."""
+    store = tmp_path / "foreign"
+    store.mkdir()
+    _run_sql(store, "CREATE TABLE invoices (number)")
+    page = tmp_path / "a.txt"
+    page.write_text("The pump costs 410 euro.")
+
+    for command in (("search", "pump"), ("ingest", page), ("doctor",)):
+        ran = kept(*command, "--store", store)
+        assert "tables of another program" in ran.complaint(STORE_ERROR)
+    assert _tables(store) == ["invoices"]
+
+
+def _tables(store: Path) -> list[str]:
+    connection = apsw.Connection(str(store / "kept.sqlite"))
+    names = connection.execute("SELECT name FROM sqlite_schema").fetchall()
+    connection.close()
+    return [str(name) for (name,) in names]
+
+
 def _run_sql(store: Path, sql: str) -> None:
     connection = apsw.Connection(str(store / "kept.sqlite"))
     connection.execute(sql)

@@ -2,7 +2,7 @@
 
 import apsw
 
-from kept.errors import StoreTooNewError
+from kept.errors import StoreError, StoreTooNewError
 
 MIGRATIONS: tuple[str, ...] = (
     """
@@ -259,6 +259,12 @@ def migrate(connection: apsw.Connection, where: str) -> None:
                 f"{VERSION}; upgrade Kept to open it"
             )
             raise StoreTooNewError(msg)
+        if not found and connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            msg = (
+                f"{where} holds tables of another program, which stay as they are; "
+                "choose another --store"
+            )
+            raise StoreError(msg)
         for script in MIGRATIONS[found:]:
             connection.execute(script)
         connection.execute(f"PRAGMA user_version = {VERSION}")
