@@ -1,5 +1,7 @@
 """Duplicates: which two texts are one, and which only look it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -268,6 +270,25 @@ def test_misses_and_comparisons_keep_the_order_they_were_compared_in() -> None:
 
     noted = [miss["document_id"] for miss in verdict.near_misses]
     assert noted == texts[1 : 1 + NOTED_MISSES]
+
+
+def test_the_nearest_are_told_by_the_cosine_of_their_openings() -> None:
+    """Letters are more alike than vectors are, and do not push nearer ones out."""
+    texts = notices(41)
+    new, *others = (opening(text, text, np.ones(2, np.float32)) for text in texts)
+    below = np.array([1.0, 0.62], dtype=np.float32)
+    others = [
+        replace(other, vector=below) if place % 2 else other
+        for place, other in enumerate(others)
+    ]
+
+    verdict = near_duplicate(
+        new, texts[0], others, DuplicateRules(cosine=0.98), text_of=str
+    )
+
+    assert [miss["rule"] for miss in verdict.near_misses] == ["cosine"] * NOTED_MISSES
+    assert {s.rule for s in verdict.compared} == {"cosine"}
+    assert verdict.more_misses == len(others) - NOTED_MISSES
 
 
 def test_a_match_behind_many_misses_is_found_and_kept() -> None:

@@ -210,8 +210,9 @@ class Comparing:
 class _Seen(NamedTuple):
     """How alike two openings are, and *by* which measure they look the same."""
 
-    similarity: float
+    cosine: float
     other: Opening
+    similarity: float
     by: Literal["delta_chars", "cosine", "mean_cosine", "edit"] | None = None
 
     @property
@@ -223,11 +224,11 @@ class _Seen(NamedTuple):
 
 
 def _nearest(seen: Sequence[_Seen], most: int) -> list[_Seen]:
-    """Return the *most* alike, in the order they were compared."""
+    """Return the *most* near by their cosine, in the order they were compared."""
     if len(seen) <= most:
         return list(seen)
-    alike = np.array([one.similarity for one in seen])
-    places = np.argsort(-alike, kind="stable")[:most]
+    cosines = np.array([one.cosine for one in seen])
+    places = np.argsort(-cosines, kind="stable")[:most]
     return [seen[place] for place in sorted(places.tolist())]
 
 
@@ -236,17 +237,17 @@ def _seen(
 ) -> _Seen:
     """Hold two openings against each other, by one rule after the other."""
     if _appended(*_by_length(opening.text, other.text)):
-        return _Seen(cosine, other, "delta_chars")
+        return _Seen(cosine, other, cosine, "delta_chars")
     if cosine >= rules.cosine:
-        return _Seen(cosine, other, "cosine")
+        return _Seen(cosine, other, cosine, "cosine")
     if rules.mean_of and opening.mean is not None and other.mean is not None:
         mean = _cosine(opening.mean, other.mean)
         if mean >= rules.cosine:
-            return _Seen(mean, other, "mean_cosine")
+            return _Seen(cosine, other, mean, "mean_cosine")
     edit = _edit_suspicion(opening.text, other.text, cosine, rules)
     if edit is not None:
-        return _Seen(edit, other, "edit")
-    return _Seen(cosine, other)
+        return _Seen(cosine, other, edit, "edit")
+    return _Seen(cosine, other, cosine)
 
 
 def _suspected(opening: Opening, seen: _Seen, rules: DuplicateRules) -> dict[str, Any]:
