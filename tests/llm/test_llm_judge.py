@@ -184,6 +184,28 @@ def test_a_503_before_a_200_is_retried() -> None:
         assert judge.review(QUERY, POOL) == [Opinion.ACCEPT] * 3
 
 
+def test_nothing_is_asked_once_a_fault_was_told() -> None:
+    """Who is late finds the client closed, and does not open it again."""
+    closed = threading.Event()
+
+    def is_late(record: ContextRecord) -> None:
+        if record.chunk_ids == (POOL[1].id,):
+            closed.wait()
+
+    with asking(refuses(500)) as (server, chat):
+        judge = LLMJudge(model=chat, secret=SECRET, record=is_late)
+        with pytest.raises(LLMStatusError):
+            judge.review(QUERY, POOL[:2])
+        chat.close()
+        closed.set()
+        for thread in threading.enumerate():
+            if thread.name.startswith("kept-judge"):
+                thread.join()
+
+        assert len(server.requests) == 1
+        assert not [t for t in threading.enumerate() if t.name == "kept-llm"]
+
+
 def test_a_fault_does_not_wait_for_the_others() -> None:
     """Fail fast: a slow answer beside a fault is not waited for."""
 

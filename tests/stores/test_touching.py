@@ -2,9 +2,10 @@
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -18,6 +19,9 @@ from kept.stores.sql import Connection, every
 from kept.stores.sqlite import FILE
 from kept.stores.touching import Touching
 
+T = TypeVar("T")
+
+ATTEMPTS = 5
 TEXT = "Invoice {} was paid on {} March. " * 20
 
 
@@ -74,17 +78,27 @@ def settled(touching: Touching, keys: list[int]) -> None:
         touching(keys)
 
 
+def comes_about(expected: T, attempt: Callable[[], T]) -> bool:
+    """Tell whether *attempt* has what is *expected* at least once.
+
+    A busy machine takes pages out of memory whenever it likes.
+    """
+    return any(attempt() == expected for _ in range(ATTEMPTS))
+
+
 def test_rows_in_memory_are_left_to_the_query(
     counted: Counted, keys: list[int]
 ) -> None:
     """Where nothing comes from the disk, no thread reads anything first."""
     touching = Touching(counted.reading)
-    settled(touching, keys)
-    before = counted.times
 
-    touching(keys)
+    def touched() -> int:
+        settled(touching, keys)
+        before = counted.times
+        touching(keys)
+        return counted.times - before
 
-    assert counted.times == before
+    assert comes_about(0, touched)
     touching.close()
 
 
@@ -99,18 +113,20 @@ def test_after_a_wait_for_the_disk_rows_are_read_first(
     counted: Counted, keys: list[int], folder: Path
 ) -> None:
     """The query finds in memory what the threads have read, and reads nothing."""
-    settled(touching := Touching(counted.reading), keys)
-    wait_for_the_disk(folder / FILE)
-    before = counted.times
+    touching = Touching(counted.reading)
 
-    touching(keys)
-    touched, read = counted.times - before, blocks()
-    with counted.database.reading() as connection:
-        rows = chunk_rows(connection, keys)
+    def touched_and_read() -> tuple[int, int]:
+        settled(touching, keys)
+        wait_for_the_disk(folder / FILE)
+        before = counted.times
+        touching(keys)
+        touched, read = counted.times - before, blocks()
+        with counted.database.reading() as connection:
+            rows = chunk_rows(connection, keys)
+        assert len(rows) == len(keys) > 50
+        return touched, blocks() - read
 
-    assert len(rows) == len(keys) > 50
-    assert touched == 4
-    assert blocks() == read
+    assert comes_about((4, 0), touched_and_read)
     touching.close()
 
 
@@ -118,19 +134,21 @@ def test_a_page_that_was_missing_is_not_worth_it(
     counted: Counted, keys: list[int], folder: Path
 ) -> None:
     """Threads that read first cost a query more than one wait for the disk."""
-    settled(touching := Touching(counted.reading), keys)
-    forget(folder / FILE)
-    descriptor = os.open(folder / FILE, os.O_RDONLY)
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-    read = blocks()
-    os.pread(descriptor, 1, 0)
-    os.close(descriptor)
-    before = counted.times
+    touching = Touching(counted.reading)
 
-    touching(keys)
+    def read_and_touched() -> tuple[bool, int]:
+        settled(touching, keys)
+        forget(folder / FILE)
+        descriptor = os.open(folder / FILE, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        read = blocks()
+        os.pread(descriptor, 1, 0)
+        os.close(descriptor)
+        before = counted.times
+        touching(keys)
+        return blocks() > read, counted.times - before
 
-    assert blocks() > read
-    assert counted.times == before
+    assert comes_about((True, 0), read_and_touched)
     touching.close()
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from kept.decisions import seated
 from kept.fencing import fenced, neutral, nonce_for, summed
+from kept.llm.transport import calling_off
 from kept.model import Candidate, Query
 from kept.ports import ChatModel, Opinion
 from kept.prompts import Context, Prompt, Recorder, build, log_context
@@ -127,6 +128,7 @@ class LLMJudge:
         called_off = threading.Event()
 
         def ask(reference: Reference) -> Opinion:
+            calling_off.set(called_off)
             if called_off.is_set():
                 return Opinion.UNSURE
             try:
@@ -142,6 +144,7 @@ class LLMJudge:
             _raise_first(asked)
             return [future.result() for future in asked]
         finally:
+            called_off.set()
             pool.shutdown(wait=False, cancel_futures=True)
 
 

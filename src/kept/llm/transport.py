@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -33,6 +34,12 @@ T = TypeVar("T")
 
 RETRIED_STATUSES = frozenset({429, 503})
 LONGEST_ERROR_BODY = 1_000
+
+# Set in a thread that may outlive those it works for: once they call it off, it asks
+# nothing more, and opens no connection that nobody would close.
+calling_off: ContextVar[threading.Event | None] = ContextVar(
+    "calling_off", default=None
+)
 
 logger = Logger(__name__)
 
@@ -166,6 +173,10 @@ class Transport:
 
     def _session(self) -> Session:
         with self._lock:
+            off = calling_off.get()
+            if off is not None and off.is_set():
+                msg = f"{self._settings.base_url}: called off before it was asked"
+                raise LLMConnectionError(msg)
             if self._open is None or self._open.pid != os.getpid():
                 self._open = Session(self._settings)
             return self._open
