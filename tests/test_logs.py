@@ -13,6 +13,13 @@ from kept.cli.output import log_to_stderr
 from kept.errors import SettingsError
 
 
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a program of its own, where nobody has set logging up."""
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+
+
 def test_a_line_below_the_level_is_dropped_before_anything_is_set_up() -> None:
     """What nobody asked to hear costs nothing."""
     set_up: list[int] = []
@@ -63,9 +70,7 @@ def test_a_line_for_people_is_one_line_and_says_where_an_error_arose() -> None:
         "Logger('a').error('failed', exc_info=KeyError('never raised'))\n"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = run(code)
 
     assert ran.stderr.splitlines() == [
         "kept: error: job failed: why ValueError: two lines (at <string>:3), job a b",
@@ -85,9 +90,7 @@ def test_a_program_that_set_nothing_up_keeps_its_output() -> None:
         "assert 'structlog' not in sys.modules\n"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = run(code)
 
     assert ran.stdout == ""
     assert ran.stderr.splitlines() == [
@@ -104,9 +107,7 @@ def test_a_program_that_set_structlog_up_gets_events() -> None:
         "Logger('a').info('heard', n=1)\n"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = run(code)
 
     assert json.loads(ran.stdout) == {"event": "heard", "n": 1}
 
@@ -125,9 +126,7 @@ def test_the_command_line_logs_to_standard_error(level: str | None) -> None:
         "Logger('a').warning('index_rebuilt', index='dense')"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = run(code)
 
     assert ran.stdout == ""
     lines = ran.stderr.splitlines()
@@ -158,9 +157,7 @@ def test_what_a_library_warns_of_is_a_line_like_ours() -> None:
         "except ZeroDivisionError: heard.exception('it\\nbroke')\n"
     )
 
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    ran = run(code)
 
     warned, failed = map(json.loads, ran.stderr.splitlines())
     assert (warned["level"], warned["told"]) == ("warning", "Invalid request")
