@@ -43,8 +43,8 @@ FAULTS = (
     Fault(
         "tie-break: equal scores by descending id",
         "pool.py",
-        "sorted(rows[tied], key=self._id_of)",
-        "sorted(rows[tied], key=self._id_of, reverse=True)",
+        "sorted(rows[tied], key=ids.__getitem__)",
+        "sorted(rows[tied], key=ids.__getitem__, reverse=True)",
     ),
     Fault(
         "tie-break: the last of equal keyword hits is protected",
@@ -79,7 +79,7 @@ FAULTS = (
     Fault(
         "overflow: limits serve by score, not the protected first",
         "weighing.py",
-        "seats, pinned = pool.seats(), pool.roll.pinned",
+        "seats, pinned = pool.seats(by), pool.roll.pinned",
         "seats, pinned = pool.rows, pool.roll.pinned",
     ),
     Fault(
@@ -91,8 +91,20 @@ FAULTS = (
     Fault(
         "overflow: the farthest of the protected is served first",
         "pool.py",
-        'self.reading(row, "distance"),\n            self.roll',
-        '-self.reading(row, "distance"),\n            self.roll',
+        'self.reading(row, "distance") if near else',
+        '-self.reading(row, "distance") if near else',
+    ),
+    Fault(
+        "overflow: by score, the weakest of the protected is served first",
+        "pool.py",
+        "if near else -self.scores.item(row)",
+        "if near else self.scores.item(row)",
+    ),
+    Fault(
+        "protection: a keyword hit below near matches is protected",
+        "stages/protect.py",
+        "if bar is None or pool.scores.item(hit) <= bar:",
+        "if bar is None:",
     ),
     Fault(
         "overflow: a displaced protected candidate passes the check",
