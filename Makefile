@@ -39,6 +39,7 @@ check: $(VENV)/.developing
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 format: $(VENV)/.developing
 	@$(BIN)/ruff format .

@@ -1,9 +1,9 @@
-"""What bounds the targets of calibration that are missed, and what was tried.
+"""Why some calibration targets are missed, and what was tried to meet them.
 
 Run ``python benchmarks/bounds.py --cache FOLDER`` after ``calibrate.py`` with the
 same cache; the tables are those of ``docs/results/calibration.md``. Every figure
-comes from a fit that never saw the set, except where labels of the set are used on
-purpose to find out what they would be worth.
+comes from a fit without the set, except where labels of the set are used on purpose
+to measure what they are worth.
 """
 
 import argparse
@@ -16,14 +16,14 @@ import calibrate as sets
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.calibration import Calibration
-from kept.calibration.carrying import Bars, shipped_bars
-from kept.calibration.fitting import probability
-from kept.calibration.pairs import Pairs
-from kept.calibration.refit import refitted
-from kept.embedders import checked
-from kept.evaluation.scores import calibration_error
-from kept.signals import BEST, Floats
+from kept.evaluation.calibrate.fit import probability
+from kept.evaluation.calibrate.pairs import Pairs
+from kept.evaluation.calibrate.refit import refitted
+from kept.evaluation.calibrate.shipped_bars import Bars, shipped_bars
+from kept.evaluation.probability_scores import calibration_error
+from kept.kernel.calibration import Calibration
+from kept.kernel.signals import BEST, Floats
+from kept.models.embedders import checked
 
 FAR = ("cranfield", "scifact", "nfcorpus")
 RESAMPLES = 1000
@@ -58,7 +58,7 @@ TRIED: Mapping[str, sets.Steps] = {
 def left_out(
     measured: sets.Measured, name: str, more: Mapping[str, sets.Steps] | None = None
 ) -> Calibration:
-    """Return a fit on all sets but one, with *more* signals if some are tried."""
+    """Return a fit on all sets but one, optionally with *more* signals."""
     others = [each for each in sets.SETS if each != name]
     return sets.fit_on(NAME, measured, others, more)
 
@@ -113,7 +113,7 @@ def resampled(inside: Floats, outside: Floats) -> tuple[float, float]:
 
 
 def nothing_to_hold(pairs: Pairs) -> NDArray[np.bool_]:
-    """Tell which questions share no word and no nearness with any passage."""
+    """Mark the questions that share no word with a passage and are near none."""
     held = np.zeros((2, len(pairs.questions)))
     np.maximum.at(held[0], pairs.question, pairs.signals["coverage"])
     np.maximum.at(held[1], pairs.question, pairs.signals["cosine"])
@@ -148,7 +148,7 @@ def priors(measured: sets.Measured) -> None:
 
 
 def error_of_questions(calibration: Calibration, pairs: Pairs) -> float:
-    """Return how far off the chance is that one of the best three is relevant."""
+    """Return the error of the chance that one of the best three is relevant."""
     relevance = calibration.probabilities(pairs.signals)
     order = np.lexsort((-relevance, pairs.question))
     asked = pairs.question[order]
@@ -169,10 +169,10 @@ def fitted_share(measured: sets.Measured, name: str) -> float:
 
 
 def guessed_share(promised: Floats, share: float) -> Floats:
-    """Correct for the share that makes the promises come true, without labels.
+    """Correct for the share under which the predictions are consistent, without labels.
 
     Expectation maximisation over the unknown share (Saerens, Latinne and
-    Decaestecker, 2002): it is right if relevant pairs look alike in all sets.
+    Decaestecker, 2002). It is right if relevant pairs look the same in all sets.
     """
     found, corrected = share, promised
     for _ in range(500):
@@ -183,7 +183,7 @@ def guessed_share(promised: Floats, share: float) -> Floats:
 
 
 def known_share(promised: Floats, share: float) -> Floats:
-    """Shift all log-odds alike until their mean is the true *share*."""
+    """Shift all log-odds by the same amount until their mean is the true *share*."""
     odds = np.log(promised) - np.log1p(-promised)
     low, high = -10.0, 10.0
     for _ in range(60):
@@ -194,7 +194,7 @@ def known_share(promised: Floats, share: float) -> Floats:
 
 
 def notions(measured: sets.Measured) -> None:
-    """Print what the same signals mean in each set, and errors of fits on all sets."""
+    """Print the relevance of the same signals in each set, and errors of joint fits."""
     judged = {name: measured.judged(name, "test") for name in sets.SETS}
     print("| | " + " | ".join(sets.SETS) + " |")
     for cell in CELLS:
@@ -213,7 +213,7 @@ def notions(measured: sets.Measured) -> None:
 
 
 def within(cell: Sequence[float], pairs: Pairs) -> NDArray[np.bool_]:
-    """Tell which pairs have a cosine and a coverage in a *cell*."""
+    """Mark the pairs whose cosine and coverage are in a *cell*."""
     low, high, least, most = cell
     near, held = pairs.signals["cosine"], pairs.signals["coverage"]
     inside: NDArray[np.bool_] = (
@@ -223,26 +223,26 @@ def within(cell: Sequence[float], pairs: Pairs) -> NDArray[np.bool_]:
 
 
 def refits(measured: sets.Measured) -> None:
-    """Print what judging a few questions of one's own buys, and what bars then do."""
+    """Print the effect of judging a few of your own questions on error and refusal."""
     print("| left out | judged | bar | ECE | in scope | out of scope |")
     for name in sets.SETS:
         start = left_out(measured, name)
         pairs, asked = measured.judged(name, "test"), measured.asked(name)
         probes = [measured.probed(c, s) for c, s, _ in sets.PROBES if c == name]
         unmoved = Used(start, pairs, asked, shipped_bars())
-        tell(f"{name} | none | shipped", [unmoved], probes)
+        print_row(f"{name} | none | shipped", [unmoved], probes)
         for size in SIZES:
             drawn = list(draws(pairs, asked, start, size))
             as_shipped = [replace(each, bars=shipped_bars()) for each in drawn]
-            tell(f"{name} | {size} | shipped", as_shipped, probes)
-            tell(f"{name} | {size} | carried", drawn, probes)
+            print_row(f"{name} | {size} | shipped", as_shipped, probes)
+            print_row(f"{name} | {size} | carried", drawn, probes)
 
 
 @dataclass(frozen=True)
 class Used:
-    """A calibration and its bars, with the questions that it did not see.
+    """A calibration and its thresholds, with the questions that it was not fitted on.
 
-    *rest* are their judged pairs, *asked* all that a search sees for them.
+    *rest* are their judged pairs, *asked* all pairs that a search recalls for them.
     """
 
     calibration: Calibration
@@ -251,12 +251,12 @@ class Used:
     bars: Bars
 
     def error(self) -> float:
-        """Return the expected calibration error on what was not seen."""
+        """Return the expected calibration error on the held-out pairs."""
         promised = self.calibration.probabilities(self.rest.signals)
         return error(promised, self.rest.truths)
 
     def answered(self, pairs: Pairs) -> float:
-        """Return the share of the questions with a passage above both bars."""
+        """Return the share of the questions with a passage above both thresholds."""
         relevance = self.calibration.probabilities(pairs.signals)
         top = np.zeros(len(pairs.questions))
         np.maximum.at(top, pairs.question, relevance)
@@ -276,7 +276,7 @@ def draws(pairs: Pairs, asked: Pairs, start: Calibration, size: int) -> Iterator
         yield Used(refit.calibration, pairs.where(~mine), others, refit.bars)
 
 
-def tell(head: str, used: Sequence[Used], probes: Sequence[Pairs]) -> None:
+def print_row(head: str, used: Sequence[Used], probes: Sequence[Pairs]) -> None:
     """Print a row of means over draws."""
     bar = np.mean([each.bars.refuse_below for each in used])
     inside = np.mean([each.answered(each.asked) for each in used])
@@ -290,14 +290,14 @@ def tell(head: str, used: Sequence[Used], probes: Sequence[Pairs]) -> None:
 
 
 class Enriched(sets.Measured):
-    """Pairs with the signals that were tried."""
+    """Pairs with additional signals."""
 
     def judged(self, name: str, split: str) -> Pairs:
         """Return the pairs of a split, labelled."""
         return self._with_tried(name, split, super().judged(name, split))
 
     def asked(self, name: str) -> Pairs:
-        """Return all that a search sees for the test questions of a set."""
+        """Return all pairs that a search recalls for the test questions of a set."""
         return self._with_tried(name, "test", super().asked(name))
 
     def probed(self, corpus: str, source: str) -> Pairs:
@@ -323,7 +323,7 @@ class Enriched(sets.Measured):
 
 
 def signals(measured: sets.Measured) -> None:
-    """Print the figures with one signal more: AUROC of refusal, ECE of pairs."""
+    """Print the figures with one more signal: AUROC of refusal, ECE of pairs."""
     enriched = Enriched(measured.folder.parent, measured.embedder)
     heads = [f"{corpus}, {kind}" for corpus, _, kind in sets.PROBES]
     print("| signal added | " + " | ".join([*heads, *sets.SETS]) + " |")
@@ -349,10 +349,10 @@ def signals(measured: sets.Measured) -> None:
 def about_questions(
     measured: sets.Measured, name: str, part: str, pairs: Pairs
 ) -> Floats:
-    """Return for each question what it is to the collection as a whole.
+    """Return signals of each question that depend on the whole collection.
 
-    Mean and spread of the cosines of all chunks, the count of words, the share of
-    their weight that the collection knows, and the rarest word that it knows.
+    Mean and spread of the cosines of all chunks, the number of words, the share of
+    their weight that the collection has, and the rarest of the words that it has.
     """
     path = measured.folder / f"{name}-{part}-questions.pickle"
     if path.exists():
@@ -381,7 +381,7 @@ def about_questions(
 
 
 def main() -> None:
-    """Print all five."""
+    """Print all five tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, required=True)
     measured = sets.Measured(parser.parse_args().cache, NAME)

@@ -1,9 +1,9 @@
-"""Fit the calibrations that ship, and judge them on sets that were left out.
+"""Fit the shipped calibrations, and measure them on sets that were left out.
 
-Run ``python benchmarks/calibrate.py --cache FOLDER``; the evaluation data are
-taken from ``KEPT_DATA``. Knowledge bases and measured pairs are kept in the cache,
-so that a second run takes seconds. With ``--write`` the parameter files are
-replaced; the tables on standard output are those of ``docs/results/calibration.md``.
+Run ``python benchmarks/calibrate.py --cache FOLDER``; the evaluation data are read
+from ``KEPT_DATA``. Knowledge bases and pairs are cached, so that a second run takes
+seconds. ``--write`` replaces the parameter files; the tables on standard output are
+those of ``docs/results/calibration.md``.
 """
 
 import argparse
@@ -21,19 +21,22 @@ from typing import Any
 
 import numpy as np
 
-from kept.calibration import Calibration, save
-from kept.calibration.curves import basis, climbed
-from kept.calibration.files import PARAMETERS
-from kept.calibration.fitting import Prior, fitted
-from kept.calibration.judgements import Judgement
-from kept.calibration.model import ANY_EMBEDDER
-from kept.calibration.pairs import Pairs, judged_pairs
-from kept.evaluation.scores import auroc, brier, calibration_error
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import Source
-from kept.settings import Settings
-from kept.signals import chance_of_one
+from kept.evaluation.calibrate.fit import Prior, fitted
+from kept.evaluation.calibrate.pairs import Judgement, Pairs, judged_pairs
+from kept.evaluation.probability_scores import (
+    auroc,
+    brier,
+    calibration_error,
+)
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Source
+from kept.kernel.calibration import Calibration, save
+from kept.kernel.calibration.curves import basis, climbed
+from kept.kernel.calibration.files import PARAMETERS
+from kept.kernel.calibration.model import ANY_EMBEDDER
+from kept.kernel.signals import chance_of_one
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 from kept.text.draft import Draft
 
 DATE = "2026-11-16"
@@ -66,7 +69,7 @@ BASES = {"minilm": "minilm", "hash": "hash", "words": "hash"}
 
 @dataclass(frozen=True)
 class JudgedSet:
-    """A set to fit on: its splits, what counts as relevant, and how much it weighs."""
+    """A set to fit on: its splits, its weight, and what counts as relevant."""
 
     splits: tuple[str, ...] = ("test",)
     relevant_from: float = 1.0
@@ -74,7 +77,7 @@ class JudgedSet:
     at_most: int = 800
 
 
-# A same-intent utterance is relevant in CLINC, a far wider notion than elsewhere.
+# In CLINC any utterance of the same intent is relevant, far more than elsewhere.
 SETS = {
     "cranfield": JudgedSet(),
     "squad2_dev": JudgedSet(at_most=700),
@@ -105,7 +108,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def sample(items: Sequence[Any], at_most: int) -> list[Any]:
-    """Return some of *items*, always the same."""
+    """Return a fixed random sample of *items*."""
     if len(items) <= at_most:
         return list(items)
     return random.Random(SAMPLE).sample(list(items), at_most)  # noqa: S311 -- no secret
@@ -128,7 +131,7 @@ def hard() -> list[dict[str, str]]:
 
 
 def hard_id(row: Mapping[str, str]) -> str:
-    """Return the id of a passage that has none."""
+    """Return the id for a passage without one."""
     return "hn-" + hashlib.sha256(row["expected_response"].encode()).hexdigest()[:12]
 
 
@@ -158,12 +161,12 @@ def relevant(name: str, split: str) -> dict[str, list[str]]:
 
 
 def asked(name: str, split: str) -> dict[str, list[str]]:
-    """Return the questions of a split that are asked, with what is relevant."""
+    """Return the questions of a split with their relevant passages."""
     return dict(sample(sorted(relevant(name, split).items()), SETS[name].at_most))
 
 
 def unjudged(questions: Iterable[str]) -> list[Judgement]:
-    """Return questions with nothing relevant, so that all their candidates stay."""
+    """Return the questions, judged to have no relevant passage: all pairs stay."""
     return [
         Judgement(question=each, kind="document_id", passage=NOWHERE, relevant=True)
         for each in questions
@@ -171,7 +174,7 @@ def unjudged(questions: Iterable[str]) -> list[Judgement]:
 
 
 def probe(name: str) -> list[str]:
-    """Return questions that the collection they are put to cannot answer."""
+    """Return questions that the collection cannot answer."""
     if name == EVERY_WEB_QUESTION:
         return [r["question"] for r in lines(DATA / "nq_open" / "NQ-open.dev.jsonl")]
     if name == "nq_open":
@@ -186,7 +189,7 @@ def probe(name: str) -> list[str]:
 
 
 class Measured:
-    """Pairs of every set under one embedder, made once and kept in a folder."""
+    """Pairs of every set under one embedder, cached in a folder."""
 
     def __init__(self, cache: Path, embedder: str) -> None:
         self.folder = cache / embedder
@@ -210,10 +213,10 @@ class Measured:
         return self._pairs(name, split, judgements)
 
     def asked(self, name: str) -> Pairs:
-        """Return all that a search sees for the test questions of a set.
+        """Return all pairs that a search recalls for the test questions of a set.
 
-        Judged pairs lack the further chunks of a relevant document, which nobody
-        judged; whether a question is refused depends on them too.
+        Judged pairs lack the other chunks of a relevant document, which have no
+        judgements; whether a question is refused depends on them too.
         """
         return self._unjudged(name, "asked", lambda: asked(name, "test"))
 
@@ -227,7 +230,7 @@ class Measured:
         return self._pairs(corpus, part, lambda _: unjudged(questions()))
 
     def base(self, name: str) -> KnowledgeBase:
-        """Return the knowledge base of a set, taken in on the first call."""
+        """Return the knowledge base of a set, ingesting it on the first call."""
         folder = self.folder / name
         settings = Settings.of(
             {
@@ -286,7 +289,7 @@ def fit_on(
 ) -> Calibration:
     """Fit *name* on whole sets, each with its weight.
 
-    *more* signals and other *weights* of sets may be tried.
+    *more* signals and other *weights* of sets can be tried.
     """
     knots = {**KNOTS[name], **(more or {})}
     columns, truths, counted = [], [], []
@@ -322,20 +325,20 @@ def best(calibration: Calibration, pairs: Pairs) -> np.ndarray:
 
 
 def reachable(pairs: Pairs) -> np.ndarray:
-    """Tell for which questions recall brought something relevant."""
+    """Mark the questions for which a relevant passage was recalled."""
     found = np.zeros(len(pairs.questions))
     np.maximum.at(found, pairs.question, pairs.truths)
     return found > 0
 
 
 def separated(true: np.ndarray, false: np.ndarray) -> float:
-    """Return how often an answerable question scores above one that is not."""
+    """Return how often an answerable question outscores an unanswerable one."""
     scores = [*true.tolist(), *false.tolist()]
     return auroc(scores, [True] * len(true) + [False] * len(false)) or 0.0
 
 
 def judge(name: str, measured: Measured) -> dict[str, Any]:
-    """Judge the calibration *name* leave-one-set-out; print and return the figures."""
+    """Measure the calibration *name* leaving each set out; print and return figures."""
     account: dict[str, Any] = {}
     for left_out in SETS:
         others = [each for each in SETS if each != left_out]
@@ -377,7 +380,7 @@ def judge(name: str, measured: Measured) -> dict[str, Any]:
 
 
 def floors(name: str, measured: Measured) -> None:
-    """Print what each floor buys, on sets left out."""
+    """Print the effect of each floor on sets left out."""
     print(f"\n{name}: answered at each bar\n")
     head = [f"{corpus}, {kind}" for corpus, _, kind in PROBES]
     print("| floor | " + " | ".join([*SETS, *head]) + " |")
@@ -393,7 +396,7 @@ def floors(name: str, measured: Measured) -> None:
 
 
 def main() -> None:
-    """Fit, judge and, if asked to, write."""
+    """Fit, measure and, with --write, replace the parameter files."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, required=True)
     parser.add_argument("--names", nargs="*", default=list(KNOTS))

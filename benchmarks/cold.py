@@ -1,13 +1,12 @@
-"""Time the first questions while the files of a knowledge base are not in memory.
+"""Time the first queries while a knowledge base is not in the page cache.
 
 usage: python benchmarks/cold.py [--size 600000] [--questions 100] [--rounds 3]
                                  [--store FOLDER]
 
-Every row is the median of several rounds, each in a process of its own, the kinds in
-turns so that other work on the machine disturbs all of them alike. Before a cold
-round, the system is asked to forget the pages of the store's files, and of no others.
-Vectors are looked up, so no figure contains embedding. Writes
-docs/results/cold-DATE.md.
+Every row is the median of several rounds, each in a new process. The kinds alternate,
+so that other load on the machine disturbs all of them equally. Before a cold round the
+page cache is dropped for the store's files alone. Vectors are looked up, so no figure
+includes embedding. Writes docs/results/cold-DATE.md.
 """
 
 import argparse
@@ -26,9 +25,9 @@ import corpus
 import numpy as np
 from peers.page import Table
 
-from kept.embedders.minilm import MiniLmEmbedder
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.models.embedders.minilm import MiniLmEmbedder
 
 ROOT = Path(__file__).parents[1]
 LAST = 20
@@ -57,7 +56,7 @@ class Known:
 
 
 def forget(folder: Path) -> None:
-    """Have the system drop what it holds of the files in *folder*."""
+    """Drop the files of *folder* from the page cache."""
     os.sync()
     for path in folder.rglob("*"):
         if path.is_file():
@@ -67,7 +66,7 @@ def forget(folder: Path) -> None:
 
 
 def remember(folder: Path) -> None:
-    """Read every file in *folder*."""
+    """Read every file of *folder* into the page cache."""
     for path in folder.rglob("*"):
         if path.is_file():
             with path.open("rb") as file:
@@ -76,7 +75,7 @@ def remember(folder: Path) -> None:
 
 
 def bytes_read() -> int:
-    """Return how much this process has had read from the disk."""
+    """Return the bytes that this process has read from the disk."""
     lines = Path("/proc/self/io").read_text("utf-8").splitlines()
     return int(dict(line.split(": ") for line in lines)["read_bytes"])
 
@@ -103,7 +102,7 @@ def asked(folder: Path, count: int, read_ahead: float, *, cold: bool) -> dict[st
 
 
 def figures(run: dict[str, Any]) -> dict[str, float]:
-    """Return what is told of one round."""
+    """Return the figures of one round."""
     times = run["times"]
     rest = sorted(times[1:])
     return {
@@ -119,7 +118,7 @@ def figures(run: dict[str, Any]) -> dict[str, float]:
 
 
 def in_turns(folder: Path, count: int, rounds: int) -> dict[str, dict[str, float]]:
-    """Run every kind *rounds* times, in turns; return the medians."""
+    """Run every kind *rounds* times, alternating; return the medians."""
     found: dict[str, list[dict[str, float]]] = {kind: [] for kind in KINDS}
     for _ in range(rounds):
         for kind in KINDS:
@@ -143,11 +142,11 @@ def page(found: dict[str, dict[str, float]], size: int, count: int) -> str:
     names = tuple(next(iter(found.values())))
     table = Table(
         f"{size:,} chunks, {count} questions",
-        "Milliseconds, embedding left out. *first* contains opening the store. "
-        "*CPU* is what all threads spent. "
-        "Cold: none of the store's pages are in memory at the beginning. "
-        "*read ahead* is the default, `KEPT_STORE_READ_AHEAD=0` switches it off; it "
-        "begins with the second question.",
+        "Milliseconds, without embedding.\n"
+        "*first* includes opening the store; *CPU* is the time of all threads.\n"
+        "Cold: none of the store's files are in the page cache at the start.\n"
+        "*read ahead* is the default and begins with the second question; "
+        "`KEPT_STORE_READ_AHEAD=0` switches it off.",
         ("", *names),
         [
             (kind, *(f"{row[name]:,.1f}" for name in names))
@@ -163,10 +162,10 @@ def page(found: dict[str, dict[str, float]], size: int, count: int) -> str:
 
 
 def main() -> None:
-    """Measure, print and write it down; with --kind, one round of it as JSON."""
+    """Measure, print and write the page; with --kind, run one round and print JSON."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--size", type=int, default=600_000)
-    parser.add_argument("--store", type=Path, help="a knowledge base that is there")
+    parser.add_argument("--store", type=Path, help="an existing knowledge base")
     parser.add_argument("--questions", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kind", choices=KINDS, help=argparse.SUPPRESS)

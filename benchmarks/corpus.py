@@ -1,12 +1,12 @@
-"""Large knowledge bases of real text, built through the store's own intake.
+"""Large knowledge bases of real text, for measurements of time and memory.
 
-Documents are those of every corpus in ``KEPT_DATA``. Beyond them, the same documents
-come again with their sentences in another order, which keeps the words and makes
-other texts. Vectors are mixtures of two real ones of MiniLM each, of collections that
-``kept eval`` has embedded before and of a sample embedded here: embedding a million
-chunks would take most of a day on two cores. So a chunk's vector is not that of its
-text: times and memory can be measured here, quality cannot. The largest store is the
-smaller one ten times, multiplied in SQL, not taken in, with vectors of its own.
+Documents are those of every corpus in ``KEPT_DATA``, and then the same documents again
+with their sentences shuffled, which keeps the words and makes new texts. Embedding a
+million chunks would take most of a day on two cores, so each vector is a mixture of
+two real MiniLM vectors, of collections that ``kept eval`` has embedded and of a sample
+embedded here. A chunk's vector is therefore not that of its text: times and memory can
+be measured, quality cannot. The largest store is ten copies of a smaller one, made in
+SQL, with vectors of its own.
 """
 
 import hashlib
@@ -25,13 +25,21 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from kept.cutting import Cutting, document_id, drafted
-from kept.embedders.minilm import MiniLmEmbedder
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import NewDocument, Receipt, Source
-from kept.settings import Settings
+from kept.ingest.cutting import (
+    Cutting,
+    document_id,
+    drafted,
+)
+from kept.ingest.receipts import (
+    NewDocument,
+    Receipt,
+    Source,
+)
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.models.embedders.minilm import MiniLmEmbedder
 from kept.stores.meta import embedder_in
-from kept.stores.sqlite import FILE
+from kept.stores.sqlite.store import FILE
 from kept.text.draft import Draft
 
 DATA = Path(os.environ.get("KEPT_DATA", "../shared/data"))
@@ -71,7 +79,7 @@ def drafts() -> Iterator[Draft]:
 
 
 def questions(kind: str, count: int = 200) -> list[str]:
-    """Return questions in the domain, or flat ones: off every topic here."""
+    """Return questions in the domain, or flat ones: off every topic of the corpora."""
     if kind == "in-domain":
         file, key = DATA / "scifact" / "queries.jsonl", "text"
     else:
@@ -81,7 +89,7 @@ def questions(kind: str, count: int = 200) -> list[str]:
 
 
 def documents() -> Iterator[NewDocument]:
-    """Yield documents without end: the real ones, then the same ones shuffled."""
+    """Yield documents endlessly: the real ones, then shuffled copies."""
     cutting = Cutting()
     real: list[NewDocument] = []
     for number, draft in enumerate(drafts()):
@@ -97,7 +105,7 @@ def documents() -> Iterator[NewDocument]:
 
 
 def shuffled(new: NewDocument, copy: int, chance: random.Random) -> NewDocument:
-    """Return a document whose chunks have their sentences in another order."""
+    """Return a copy of a document with the sentences of each chunk shuffled."""
     chunks = []
     for chunk in new.chunks:
         sentences = SENTENCE.split(chunk.text)
@@ -116,7 +124,7 @@ def shuffled(new: NewDocument, copy: int, chance: random.Random) -> NewDocument:
 
 
 def sample(seconds: float) -> NDArray[np.float32]:
-    """Return real vectors: those at hand, and what *seconds* of embedding give."""
+    """Return real vectors: the cached ones, and more from *seconds* of embedding."""
     file = CACHE / "vectors.npy"
     if file.exists():
         return np.asarray(np.load(file))
@@ -136,7 +144,7 @@ def sample(seconds: float) -> NDArray[np.float32]:
 
 
 def _evaluated(embedder_id: str) -> NDArray[np.float32]:
-    """Return the vectors of collections that an evaluation has embedded before."""
+    """Return the vectors of collections that evaluations have cached."""
     found = [np.empty((0, 384), np.float32)]
     for file in sorted(CACHE.parent.glob("evaluation/*/kept.sqlite")):
         if not file.parent.name.startswith(CORPORA):
@@ -156,9 +164,9 @@ def _spread(found: Iterator[NewDocument], count: int) -> Iterator[NewDocument]:
 
 
 def store_of(chunks: int, seconds: float, of: int = 1) -> tuple[Path, float]:
-    """Return the folder of a knowledge base of so many chunks and what it took.
+    """Return the folder of a knowledge base of a given size, and what it took to build.
 
-    With *of*, it is a smaller one as many times.
+    With *of*, it consists of copies of a smaller one.
     """
     folder = CACHE / f"{chunks}"
     marker = folder / "built.json"
@@ -184,7 +192,7 @@ def store_of(chunks: int, seconds: float, of: int = 1) -> tuple[Path, float]:
 
 
 def _multiply(base: KnowledgeBase, times: int, vectors: NDArray[np.float32]) -> None:
-    """Store every document of a knowledge base again, *times* over."""
+    """Copy every document of a knowledge base *times* times."""
     rng = np.random.default_rng(2)
     with base.store.database.writing() as connection:
         connection.execute("CREATE TEMP TABLE copies (old INTEGER, new INTEGER)")

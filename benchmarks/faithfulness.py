@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.embedders.hash import HashEmbedder
-from kept.embedders.minilm import MiniLmEmbedder
-from kept.ports import Embedder
-from kept.support import support
-
-Floats = NDArray[np.float64]
+from kept.evaluation.probability_scores import auroc, spearman
+from kept.kernel.ports import Embedder
+from kept.models.embedders.hash import HashEmbedder
+from kept.models.embedders.minilm import MiniLmEmbedder
+from kept.search.answer.support import support
 
 
 def main() -> None:
@@ -50,7 +49,7 @@ def main() -> None:
 
 
 def data_folder() -> Path:
-    """Return the evaluation data, or say where it is looked for."""
+    """Return the folder of the evaluation data, or exit if it is not there."""
     default = Path(__file__).parents[2] / "shared" / "data"
     folder = Path(os.environ.get("KEPT_DATA", default))
     if not (folder / "mtrag").exists():
@@ -76,14 +75,14 @@ class Remembering:
 
 
 def embedder_of(name: str) -> Any:  # noqa: ANN401 -- only embed() is needed
-    """Return the embedder that the cosines are taken from."""
+    """Return the embedder for the cosines."""
     if name == "none":
         return None
     return Remembering(HashEmbedder() if name == "hash" else MiniLmEmbedder())
 
 
 def scored(folder: Path, embedder: Embedder | None) -> list[dict[str, Any]]:
-    """Score every answer beside its vote."""
+    """Return the score and the vote of every answer."""
     data = json.loads((folder / "mtrag_human_evaluations.json").read_text("utf-8"))
     texts = {d["document_id"]: d["text"] for d in data["documents"]}
     tasks = {t["task_id"]: t for t in data["tasks"]}
@@ -105,35 +104,22 @@ def scored(folder: Path, embedder: Embedder | None) -> list[dict[str, Any]]:
 
 
 def agreement(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Correlate scores and votes; answers that claim nothing count as faithful."""
+    """Correlate scores and votes; answers without claims count as faithful."""
     votes = np.array([row["vote"] for row in rows])
     scores = np.array([1.0 if row["score"] is None else row["score"] for row in rows])
+    figures = {
+        "pearson": float(np.corrcoef(scores, votes)[0, 1]),
+        "spearman": spearman(scores.tolist(), votes.tolist()),
+        "auroc_below_4": auroc((-scores).tolist(), (votes < 4).tolist()),
+        "auroc_at_most_2": auroc((-scores).tolist(), (votes <= 2).tolist()),
+    }
     return {
         "answers": len(rows),
         "without_claims": sum(row["score"] is None for row in rows),
         "below_4": int((votes < 4).sum()),
         "at_most_2": int((votes <= 2).sum()),
-        "pearson": round(float(np.corrcoef(scores, votes)[0, 1]), 3),
-        "spearman": round(float(np.corrcoef(ranks(scores), ranks(votes))[0, 1]), 3),
-        "auroc_below_4": auroc(-scores, votes < 4),
-        "auroc_at_most_2": auroc(-scores, votes <= 2),
+        **{k: float("nan") if v is None else round(v, 3) for k, v in figures.items()},
     }
-
-
-def ranks(values: Floats) -> Floats:
-    """Return ranks from 1; equal values share theirs."""
-    order = np.sort(values)
-    low = np.searchsorted(order, values, "left")
-    return (low + np.searchsorted(order, values, "right") + 1) / 2
-
-
-def auroc(scores: Floats, positive: NDArray[np.bool_]) -> float:
-    """Return the chance that a positive outranks a negative."""
-    yes, no = int(positive.sum()), int((~positive).sum())
-    if not yes or not no:
-        return float("nan")
-    area = ranks(scores)[positive].sum() - yes * (yes + 1) / 2
-    return round(float(area / (yes * no)), 3)
 
 
 if __name__ == "__main__":

@@ -6,9 +6,9 @@ Needs the folder ``product_reviews_aspect`` under KEPT_DATA: sentences of produc
 reviews, each with an aspect and a score from -3 to 3. The aspects are the items, the
 products the participants: those of the evaluation split are never references. The
 score of a sentence is predicted as the mean label of its references, weighted by
-similarity; without a reference there is no prediction. No language model takes part,
-so the judge is left out. AURC ends at the highest coverage, so only the areas up to a
-common coverage compare.
+similarity; without a reference there is no prediction. The judge is left out, because
+it needs a language model. AURC ends at the highest coverage, so only the areas up to a
+common coverage can be compared.
 """
 
 import argparse
@@ -20,15 +20,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kept.embedders.hash import HashEmbedder
-from kept.embedders.minilm import MiniLmEmbedder
 from kept.evaluation.selective import Attempt, risk_coverage
-from kept.model import Candidate, Chunk, Document, Query
-from kept.pipeline import Pipeline
-from kept.presets.few_shot import FEW_SHOT, FewShotSettings
-from kept.presets.plan import Parts
-from kept.questionnaire import Item, Questionnaire
-from kept.references import ReferenceBundle, check_split
+from kept.few_shot.questionnaire import Item, Questionnaire
+from kept.few_shot.references import ReferenceBundle, check_split
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+    Query,
+)
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets.few_shot import FEW_SHOT, FewShotSettings
+from kept.kernel.presets.plan import Parts
+from kept.models.embedders.hash import HashEmbedder
+from kept.models.embedders.minilm import MiniLmEmbedder
 
 ITEMS = 20
 HELD_OUT = 4
@@ -86,7 +91,7 @@ def main() -> None:
 
 
 def data_file() -> Path:
-    """Return the reviews, or say where they are looked for."""
+    """Return the file of reviews, or exit if it is not there."""
     default = Path(__file__).parents[2] / "shared" / "data"
     folder = Path(os.environ.get("KEPT_DATA", default)) / "product_reviews_aspect"
     if not folder.exists():
@@ -96,7 +101,7 @@ def data_file() -> Path:
 
 
 def read(path: Path) -> tuple[list[Row], Questionnaire]:
-    """Return the sentences about the commonest aspects, as a questionnaire."""
+    """Return the sentences about the most common aspects, as a questionnaire."""
     lines = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     common = Counter(line["aspect"] for line in lines).most_common(ITEMS)
     keys = {aspect: aspect.title().replace(" ", "") for aspect, _ in common}
@@ -111,7 +116,7 @@ def read(path: Path) -> tuple[list[Row], Questionnaire]:
 
 
 def split(rows: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """Hold the last products out; nobody is in both splits."""
+    """Split by product, the last ones for evaluation; no product is in both splits."""
     products = sorted({row.product for row in rows})
     held_out = frozenset(products[-HELD_OUT:])
     asked = [row for row in rows if row.product in held_out]
@@ -129,8 +134,8 @@ def chain(changes: Mapping[str, Any]) -> Pipeline:
 def pool(asked: Row, references: Sequence[Row], line: Any) -> list[Candidate]:  # noqa: ANN401 -- a row of cosines
     """Return the nearest references as candidates.
 
-    Each has a label for the item asked about, its own score, whatever it is about:
-    so the tags decide whether it should count.
+    Each has its own score as the label of the item, whatever its aspect is, so the
+    tags decide whether it should count.
     """
     order = sorted(range(len(references)), key=lambda n: (-line[n], n))[:NEAREST]
     return [candidate(asked.item, references[n], n, float(line[n])) for n in order]
@@ -189,13 +194,13 @@ def attempt(row: Row, bundle: ReferenceBundle) -> Attempt:
 
 
 def constant(asked: Sequence[Row], references: Sequence[Row]) -> float:
-    """Return the error of who predicts the same for every sentence."""
+    """Return the error of predicting the mean label for every sentence."""
     mean = sum(row.score for row in references) / len(references)
     return round(sum(abs(mean - row.score) for row in asked) / len(asked), 3)
 
 
 def rounded(value: Any) -> float | None:  # noqa: ANN401 -- whole numbers, fractions
-    """Return a figure with three places."""
+    """Round a figure to three places."""
     return None if value is None else round(float(value), 3)
 
 

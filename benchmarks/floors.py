@@ -1,4 +1,4 @@
-"""What the floors of the default preset cost and buy, with the calibration that ships.
+"""Cost and benefit of the default preset's floors, with the shipped calibration.
 
 Run ``python benchmarks/floors.py --cache FOLDER`` after ``calibrate.py`` with the
 same cache; the tables are those of ``docs/results/calibration.md``.
@@ -13,10 +13,10 @@ from pathlib import Path
 import calibrate as sets
 import numpy as np
 
-from kept.calibration import shipped
-from kept.calibration.pairs import judged_pairs
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.evaluation.calibrate.pairs import judged_pairs
+from kept.kernel.calibration import shipped
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 EDGES = (0.0, 0.03, 0.05, 0.10, 0.20, 0.30, 0.50, 0.70, 1.01)
 BARS = (0.03, 0.04, 0.05, 0.06, 0.08)
@@ -43,7 +43,7 @@ def citations(measured: sets.Measured) -> None:
 
 
 def small(cache: Path) -> None:
-    """Print who gets a citation from a few documents of each set."""
+    """Print how many questions get a citation from a few documents of each set."""
     calibration = shipped("minilm-")
     for name in ("cranfield", "scifact", "nfcorpus", "squad2_dev"):
         texts = [each for each in sets.passages(name) if len(each[2]) > 200]
@@ -78,7 +78,7 @@ def small(cache: Path) -> None:
 
 
 def cost(measured: sets.Measured) -> None:
-    """Print nDCG@10 through the product, with and without floors and refusal."""
+    """Print nDCG@10 of searches, with and without floors and refusal."""
     for name in ("scifact", "nfcorpus"):
         grades: dict[str, dict[str, float]] = {}
         texts = {
@@ -101,7 +101,7 @@ def cost(measured: sets.Measured) -> None:
 
 
 def ranked(base: KnowledgeBase, question: str) -> list[str]:
-    """Return the documents that a search selects, each once."""
+    """Return the distinct documents that a search selects, in order."""
     selected = base.search(question, k=25).selection.candidates
     return list(dict.fromkeys(c.document.id for c in selected))
 
@@ -115,7 +115,7 @@ def ndcg(found: list[str], grades: dict[str, float]) -> float:
 
 
 def main() -> None:
-    """Print all three."""
+    """Print all three tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cache", type=Path, required=True)
     cache = parser.parse_args().cache

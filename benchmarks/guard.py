@@ -1,4 +1,4 @@
-"""What Kept takes from another retriever's results, and what it refuses.
+"""What Kept selects from another retriever's results, and what it refuses.
 
 Run ``python benchmarks/guard.py``; the evaluation data are taken from ``KEPT_DATA``.
 Haystack's BM25 finds ten passages for each of fifty judged questions, and for fifty
@@ -18,8 +18,7 @@ from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
 from kept import Found, Passage, Selecting
-from kept.evaluation.collection import Collection
-from kept.evaluation.loaders import load_collection, load_questions
+from kept.evaluation.collection import Collection, load_collection, load_questions
 from kept.evaluation.measures import Measures, means
 
 DATA = Path(os.environ.get("KEPT_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -46,7 +45,7 @@ def main() -> None:
 def row(
     collection: Collection, guard: Selecting, trivia: Sequence[str], count: int
 ) -> str:
-    """Return how their results do, alone and guarded."""
+    """Return the figures of one set, without and with guardrails."""
     store = InMemoryDocumentStore()
     store.write_documents(
         [

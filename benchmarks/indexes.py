@@ -1,10 +1,10 @@
-"""Measure the two derived indexes alone: time, exactness, memory, opening.
+"""Time, exactness, memory and opening of the two derived indexes alone.
 
 usage: python benchmarks/indexes.py [--sizes 100000 1000000] [--seconds 120]
                                     [--cache FILE.npz] [--json FILE]
 
-Vectors are MiniLM's, of sentences of SciFact and NFCorpus, as many as can be embedded
-in *seconds* (or read from the cache); beyond that, mixtures of two real ones. Questions
+Vectors are MiniLM's, of as many sentences of SciFact and NFCorpus as can be embedded in
+*seconds* (or read from the cache); the others are mixtures of two real ones. Questions
 in the domain are SciFact's claims; flat ones are from NQ-open, off every topic here.
 """
 
@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.embedders.minilm import MiniLmEmbedder
-from kept.stores.dense import DenseIndex
-from kept.stores.keyword import KeywordIndex
+from kept.models.embedders.minilm import MiniLmEmbedder
+from kept.stores.sqlite.index.dense import DenseIndex
+from kept.stores.sqlite.index.keyword import KeywordIndex
 
 DATA = Path(os.environ.get("KEPT_DATA", "../shared/data"))
 DEPTH = 50
@@ -35,7 +35,7 @@ NOTHING = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table."""
+    """One row of the table."""
 
     index: str
     rows: int
@@ -80,7 +80,7 @@ def questions() -> dict[str, list[str]]:
 
 
 def material(seconds: float, cache: Path | None) -> Material:
-    """Embed, or read what was embedded before."""
+    """Embed sentences and questions, or read their vectors from the cache."""
     texts, asked = sentences(), questions()
     if cache is not None and cache.exists():
         stored = np.load(cache)
@@ -102,7 +102,7 @@ def material(seconds: float, cache: Path | None) -> Material:
 
 
 def rows(real: NDArray[np.float32], size: int) -> Iterator[NDArray[np.float32]]:
-    """Yield *size* vectors in batches: the real ones, then mixtures of two."""
+    """Yield *size* vectors in batches: real ones, then mixtures of two."""
     rng = np.random.default_rng(1)
     for start in range(0, size, BATCH):
         numbers = np.arange(start, min(start + BATCH, size))
@@ -115,7 +115,7 @@ def rows(real: NDArray[np.float32], size: int) -> Iterator[NDArray[np.float32]]:
 
 
 def keys_of(size: int) -> NDArray[np.int64]:
-    """Return keys in random order, ten chunks a document."""
+    """Return keys in random order, ten chunks per document."""
     numbers = np.random.default_rng(2).permutation(size).astype(np.int64)
     return (numbers // 10) << 20 | numbers % 10
 
@@ -123,8 +123,8 @@ def keys_of(size: int) -> NDArray[np.int64]:
 CHILD = """
 import re, sys, time
 from pathlib import Path
-from kept.stores.dense import DenseIndex
-from kept.stores.keyword import KeywordIndex
+from kept.stores.sqlite.index.dense import DenseIndex
+from kept.stores.sqlite.index.keyword import KeywordIndex
 def resident():
     status = Path("/proc/self/status").read_text()
     return 1024 * int(re.findall(r"RssAnon:\\s+(\\d+)", status)[0])
@@ -139,14 +139,14 @@ print(1000 * (time.perf_counter() - start), resident() - before)
 
 
 def opened(folder: Path, kind: str, width: int) -> tuple[float, float]:
-    """Return the milliseconds and the bytes that opening takes in a new process."""
+    """Return the time and memory that opening takes in a new process."""
     command = [sys.executable, "-c", CHILD, str(folder), kind, str(width)]
     runs = [subprocess.check_output(command).split() for _ in range(3)]
     return min(float(run[0]) for run in runs), min(float(run[1]) for run in runs)
 
 
 def scan(given: Material, size: int, folder: Path) -> Iterator[Figure]:
-    """Measure the time of the baseline: all vectors in memory, times the query."""
+    """Time the baseline: the product of the query with all vectors in memory."""
     everything = np.concatenate(list(rows(given.vectors, size)))
     for kind, (_, asked) in given.questions.items():
         times = []
@@ -164,7 +164,7 @@ def scan(given: Material, size: int, folder: Path) -> Iterator[Figure]:
 def exact_dense(
     real: NDArray[np.float32], size: int, asked: NDArray[np.float32]
 ) -> list[NDArray[np.int64]]:
-    """Return the exact first places of each question, by brute force in float64."""
+    """Return the exact top results of each question, by brute force in float64."""
     keys = keys_of(size)
     wide = asked.astype(np.float64)
     wide /= np.linalg.norm(wide, axis=1, keepdims=True)
@@ -252,7 +252,7 @@ class Corpus:
         return [f"{word:x}" for word in span.tolist()]
 
     def weights(self, question: str) -> dict[int, float]:
-        """Return the idf of each known word of a question, but for stop words."""
+        """Return the idf of each known word of a question, without stop words."""
         size = len(self.keys)
         found = {
             self.numbers[word]
@@ -286,14 +286,14 @@ class Corpus:
         return scores
 
     def best(self, weights: dict[int, float]) -> NDArray[np.int64]:
-        """Return the exact first places, by brute force."""
+        """Return the exact top results, by brute force."""
         scores = np.round(self.exact(weights)(self.keys), 9)
         order = np.lexsort((self.keys, -scores))[:DEPTH]
         return self.keys[order[scores[order] > 0]]
 
 
 def keyword(given: Material, size: int, folder: Path) -> Iterator[Figure]:
-    """Measure the keyword index, the exact scoring by the caller left out."""
+    """Measure the keyword index without the exact scoring by its caller."""
     corpus = Corpus(given.texts, size)
     built = KeywordIndex.open(folder, writable=True)
     for seq, start in enumerate(range(0, size, BATCH)):
@@ -329,7 +329,7 @@ def keyword(given: Material, size: int, folder: Path) -> Iterator[Figure]:
 def ask(
     index: KeywordIndex, corpus: Corpus, weights: dict[int, float]
 ) -> tuple[float, NDArray[np.int64]]:
-    """Return the milliseconds inside the index alone, and what it found."""
+    """Return the milliseconds inside the index, and its results."""
     score = corpus.exact(weights)
     outside = 0.0
 

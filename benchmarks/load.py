@@ -1,12 +1,12 @@
-"""Ask the service from many sides at once, beside the same calls through the library.
+"""Load the service with concurrent callers, and the library with the same calls.
 
 usage: python benchmarks/load.py [--seconds 5] [--levels 1,2,4,8,16,32,64]
 
-The example handbook is taken in, `kept serve` is started on a free port of loopback
+The example handbook is ingested, `kept serve` is started on a free port of loopback
 with its default limits but without its cache, and callers ask one question after the
-other over connections that stay open. The library is asked in the same way, through
-as many threads as the service has. Every step ends by the clock, and the whole of it
-too. Writes benchmarks/results/load-DATE.json and docs/results/load-DATE.md.
+other over keep-alive connections. The library is called in the same way, on as many
+threads as the service has. Every step has a time limit, and so has the whole run.
+Writes benchmarks/results/load-DATE.json and docs/results/load-DATE.md.
 """
 
 import argparse
@@ -32,16 +32,16 @@ from typing import Any
 
 import yaml
 
-from kept import examples
-from kept.asking import asked_json
-from kept.http.settings import ServiceSettings
-from kept.knowledge_base import KnowledgeBase
-from kept.render import found_json
-from kept.settings import Settings
-from kept.sources import Handing
+from kept.doors.http.settings import ServiceSettings
+from kept.evaluation import examples
+from kept.ingest.sources import Handing
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.search.answer.ask import asked_json
+from kept.search.render import found_json
 
 ROOT = Path(__file__).parents[1]
-COMMAND = "from kept.cli import main; main()"
+COMMAND = "from kept.doors.cli import main; main()"
 LEVELS = "1,2,4,8,16,32,64"
 CALLS = ("search", "ask")
 LIMITED_CALLERS, LIMITED_RATE = 8, 30
@@ -54,7 +54,7 @@ Call = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Step:
-    """What came of asking from *callers* sides at once for a while."""
+    """The figures of *callers* concurrent callers."""
 
     door: str
     call: str
@@ -66,20 +66,20 @@ class Step:
 
     @property
     def per_second(self) -> float:
-        """How many were answered each second."""
+        """How many calls were answered per second."""
         return self.outcomes.get("answered", 0) / self.seconds
 
 
 @dataclass
 class Tally:
-    """What one caller met."""
+    """The answers and latencies of one caller."""
 
     times: list[float] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return the value below which *share* of them lie, by nearest rank."""
+    """Return the percentile *share* by nearest rank."""
     ranked = sorted(values)
     return ranked[max(0, math.ceil(share * len(ranked)) - 1)] if ranked else math.nan
 
@@ -91,7 +91,7 @@ def stepped(
     call_of: Callable[[], Call],
     questions: Sequence[str],
 ) -> Step:
-    """Let *callers* ask at once until the time is over."""
+    """Run *callers* concurrently until the time is over."""
     tallies = [Tally() for _ in range(callers)]
     ready = threading.Barrier(callers + 1)
     until = [0.0]
@@ -131,14 +131,14 @@ class Server:
     key: str
 
     def limited(self, rate: int) -> "Server":
-        """Return the same service, asked with a key that may do so *rate* times."""
+        """Return the same service, with a key that is limited to *rate* calls."""
         body = {"principal": "limited", "role": "reader", "rate_per_minute": rate}
-        status, told = self.post(self.connected(), "/v1/keys", body)
-        assert status == 201, told
-        return Server(self.port, json.loads(told)["key"])
+        status, reply = self.post(self.connected(), "/v1/keys", body)
+        assert status == 201, reply
+        return Server(self.port, json.loads(reply)["key"])
 
     def connected(self) -> http.client.HTTPConnection:
-        """Return a connection of its own."""
+        """Open a connection."""
         return http.client.HTTPConnection(
             "127.0.0.1", self.port, timeout=PATIENCE_SECONDS
         )
@@ -146,7 +146,7 @@ class Server:
     def post(
         self, connection: http.client.HTTPConnection, path: str, body: dict[str, Any]
     ) -> tuple[int, bytes]:
-        """Send a request and return the status and the whole answer."""
+        """Send a request and return the status and the body."""
         headers = {
             "authorization": f"Bearer {self.key}",
             "content-type": "application/json",
@@ -156,7 +156,7 @@ class Server:
         return response.status, response.read()
 
     def caller(self, call: str) -> Call:
-        """Return a caller that asks over one connection, which stays open."""
+        """Return a caller with one keep-alive connection."""
         connection = self.connected()
 
         def ask(question: str) -> str:
@@ -172,7 +172,7 @@ class Server:
 
 @contextmanager
 def serving(store: Path, embedder: str) -> Iterator[Server]:
-    """Start the service on a free port, and end it whatever happens."""
+    """Start the service on a free port, and stop it in the end."""
     words = ["serve", "--store", str(store), "--embedder", embedder, "--port", "0"]
     env = {
         **{name: value for name, value in os.environ.items() if "KEPT_" not in name},
@@ -206,7 +206,7 @@ def serving(store: Path, embedder: str) -> Iterator[Server]:
 
 
 def asked_library(base: KnowledgeBase, call: str, question: str) -> dict[str, Any]:
-    """Do through the library what the service does for a call."""
+    """Do with the library what the service does for a call."""
     if call == "search":
         return found_json(base.search(question))
     return asked_json(base.ask(question))
@@ -215,7 +215,7 @@ def asked_library(base: KnowledgeBase, call: str, question: str) -> dict[str, An
 def through_library(
     pool: ThreadPoolExecutor, base: KnowledgeBase, call: str
 ) -> Callable[[], Call]:
-    """Return callers whose questions wait for one of the pool's threads."""
+    """Return callers that share a pool of threads."""
 
     def ask(question: str) -> str:
         pool.submit(asked_library, base, call, question).result()
@@ -225,15 +225,15 @@ def through_library(
 
 
 def agreed(server: Server, base: KnowledgeBase, questions: Sequence[str]) -> None:
-    """Make sure that both doors answer, and answer the same."""
+    """Check that service and library give the same answers."""
     connection = server.connected()
     for question in questions:
         for call in CALLS:
-            status, told = server.post(
+            status, reply = server.post(
                 connection, f"/v1/{call}", {"question": question}
             )
-            assert status == 200, told
-            over_http, own = json.loads(told), asked_library(base, call, question)
+            assert status == 200, reply
+            over_http, own = json.loads(reply), asked_library(base, call, question)
             for answer in (over_http, own):
                 answer.pop("timings", None)
                 answer.get("found", {}).pop("timings", None)
@@ -242,7 +242,7 @@ def agreed(server: Server, base: KnowledgeBase, questions: Sequence[str]) -> Non
 
 
 def questions_of_the_handbook() -> list[str]:
-    """Return what the example questions ask, refusals included."""
+    """Return the example questions, including those that are refused."""
     file = Path(examples.__file__).parent / "questions.yaml"
     return [one["text"] for one in yaml.safe_load(file.read_text())]
 
@@ -250,7 +250,7 @@ def questions_of_the_handbook() -> list[str]:
 def measured(
     options: argparse.Namespace, folder: Path, deadline: float
 ) -> Iterator[Step]:
-    """Yield every step as it is measured; none begins after the deadline."""
+    """Yield every step once it is measured; none begins after the deadline."""
     questions = questions_of_the_handbook()
     levels = [int(one) for one in options.levels.split(",")]
     store = folder / "kb"
@@ -286,7 +286,7 @@ def measured(
 
 
 def others(step: Step) -> str:
-    """Tell what else came than answers and being turned away."""
+    """Return the counts of statuses other than answers and 503."""
     rest = {
         name: count
         for name, count in sorted(step.outcomes.items())
@@ -296,7 +296,7 @@ def others(step: Step) -> str:
 
 
 def row(step: Step) -> str:
-    """Return a step as a line of the table."""
+    """Return a step as a row of the table."""
     return (
         f"| {step.call} | {step.callers} | {step.door} | {step.per_second:.1f} | "
         f"{step.p50:.1f} | {step.p99:.1f} | {step.outcomes.get('answered', 0)} | "
@@ -312,28 +312,31 @@ def page(steps: Sequence[Step], about: dict[str, Any]) -> str:
         f"{about['cores']} cores, {about['machine']}, Python {about['python']}, the "
         f"embedder {about['embedder']}; load average {about['load_before']} before and "
         f"{about['load_after']} after. Each step lasts {about['seconds']} s; times are "
-        "milliseconds of calls that were answered."
+        "milliseconds of successful calls."
     )
-    told = (
-        "Callers, service and library share the machine, so the time of the callers "
-        "themselves is part of what is measured. "
-        f"The service works on {limits.threads} requests at once and lets "
-        f"{limits.queue} wait: {limits.threads + limits.queue} callers is what it "
-        "bears, and whoever comes on top is told so at once with 503. "
-        f"The library is asked through {limits.threads} threads, with nobody turned "
-        "away. The service also checks the key, writes the audit to the disk before "
-        "it answers, and sends JSON. The last line asks with a key that may do so "
-        f"{LIMITED_RATE} times a minute: more is answered with 429."
+    notes = (
+        "Callers, service and library share the machine, so the callers' own time is "
+        "part of the measurement.\n"
+        f"The service processes {limits.threads} requests at once and queues "
+        f"{limits.queue}: it accepts up to {limits.threads + limits.queue} callers and "
+        "answers further requests immediately with 503.\n"
+        f"The library is called from {limits.threads} threads and rejects nothing.\n"
+        "The service also checks the key, writes the audit row to disk before it "
+        "answers, and sends JSON.\n"
+        f"The last row uses a key limited to {LIMITED_RATE} requests a minute; further "
+        "requests get 429."
     )
-    unfinished = "" if about["complete"] else "The time was over before the last step."
+    unfinished = (
+        "" if about["complete"] else "The time limit was reached before the last step."
+    )
     heads = "call | callers | through | answers/s | p50 | p99 | answered | 429 | 503"
     return "\n".join(
         [
             f"# Load, {about['date']}",
             "",
-            "Made by `make bench-load`. " + conditions,
+            "Measured with `make bench-load`: " + conditions,
             "",
-            told,
+            notes,
             "",
             f"| {heads} | other errors |",
             "|---|---|---|---|---|---|---|---|---|---|",
@@ -345,7 +348,7 @@ def page(steps: Sequence[Step], about: dict[str, Any]) -> str:
 
 
 def load() -> str:
-    """Return how busy the machine is."""
+    """Return the load of the machine."""
     return ", ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
@@ -361,7 +364,7 @@ def parsed() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure every step, print it and write it down."""
+    """Measure and print every step, and write the results."""
     options = parsed()
     about: dict[str, Any] = {
         "date": dt.datetime.now(dt.UTC).date().isoformat(),

@@ -1,8 +1,8 @@
-"""Measure what a chunk weighs on a Milvus and beside it, and how fast it gets there.
+"""Memory and disk of a chunk in Milvus and in the truth, and the speed of filling it.
 
-Takes a knowledge base that exists, copies its documents, fills a milvus-lite with
-them and asks the same questions of both: the answers must be the same. The graph
-that a Milvus keeps in memory is measured with faiss, which builds the same kind.
+Copies the documents of an existing knowledge base, fills a milvus-lite with them and
+asks both stores the same questions: the answers must be equal. The graph that a Milvus
+keeps in memory is measured with faiss, which builds the same kind.
 
     python benchmarks/milvus.py FOLDER QUESTIONS.jsonl [--questions 40]
 """
@@ -25,10 +25,10 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "tests" / "stores" / "milvus")]
 
 from lite_server import LiteServer, free_port  # noqa: E402 -- found just above
 
-from kept.embedders.minilm import MiniLmEmbedder  # noqa: E402
+from kept.models.embedders.minilm import MiniLmEmbedder  # noqa: E402
 from kept.stores.milvus.address import address_of  # noqa: E402
-from kept.stores.milvus.store import MilvusStore  # noqa: E402
-from kept.stores.sqlite import SqliteStore  # noqa: E402
+from kept.stores.milvus.sqlite_store import MilvusStore  # noqa: E402
+from kept.stores.sqlite.store import SqliteStore  # noqa: E402
 
 DEPTH = 50
 HNSW_M = 32
@@ -37,7 +37,7 @@ HNSW_LOOK = 512
 
 
 def main() -> None:
-    """Measure, and print everything as JSON."""
+    """Measure, and print JSON."""
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("questions", type=Path)
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def measured(source: Path, questions: list[str], scratch: Path) -> dict[str, Any]:
-    """Return every number."""
+    """Return all figures."""
     for name in ("there", "here"):
         (scratch / name).mkdir()
         shutil.copy(source / "kept.sqlite", scratch / name)
@@ -72,7 +72,7 @@ def measured(source: Path, questions: list[str], scratch: Path) -> dict[str, Any
 
 
 def weighed(store: SqliteStore) -> dict[str, Any]:
-    """Return what a chunk weighs in the truth."""
+    """Return the bytes of a chunk in the truth."""
     with store.database.reading() as connection:
         one = "SELECT COUNT(*), AVG(length), AVG(length(terms)), AVG(length(text))"
         [row] = connection.execute(f"{one} FROM chunks")
@@ -101,7 +101,7 @@ def filled(store: MilvusStore) -> dict[str, Any]:
 def asked(
     here: SqliteStore, there: MilvusStore, questions: list[str]
 ) -> dict[str, Any]:
-    """Ask both stores the same, and compare."""
+    """Ask both stores the same questions, and compare."""
     vectors = MiniLmEmbedder().embed(questions)
     same = {"dense": 0, "keyword": 0}
     times: dict[str, list[float]] = {"here": [], "there": []}
@@ -129,7 +129,7 @@ def asked(
 
 
 def graph(folder: Path, questions: list[str]) -> dict[str, Any]:
-    """Build the graph that a Milvus would, and hold it against the exact order."""
+    """Build the graph that a Milvus would, and compare it with the exact order."""
     store = SqliteStore(folder)
     with store.database.reading() as connection:
         blobs = [row[0] for row in connection.execute("SELECT data FROM vectors")]
@@ -163,7 +163,7 @@ def largest(store: SqliteStore) -> str:
 
 
 def size(folder: Path) -> int:
-    """Return how many bytes lie in a folder."""
+    """Return the bytes of all files in a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -1,8 +1,8 @@
-"""Hand mutations of the core: each is one fault, and a test has to turn red.
+"""Hand-written mutations of the core: for each, a test has to fail.
 
-Run it with ``make mutations``. Every fault is put into a copy of the source, and
-the tests of the core run against that copy until one fails. It exits with 1 if a
-fault survives, or if the line that it changes is no longer there.
+Run it with ``make mutations``. Every fault is applied to a copy of the source, and the
+tests of the core run against that copy until one fails. Exits with 1 if a fault
+survives, or no longer applies because its line is not in the source.
 """
 
 import os
@@ -17,21 +17,21 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 FAILED = re.compile(r"^FAILED \S*?([\w/]+\.py::\w+)", re.MULTILINE)
 TESTS = (
-    "tests/stages",
-    "tests/test_pipeline.py",
-    "tests/test_decisions.py",
-    "tests/test_pool.py",
+    "tests/kernel/stages",
+    "tests/kernel/test_pipeline.py",
+    "tests/kernel/test_record.py",
+    "tests/kernel/test_pool.py",
     "tests/seeds/test_few_shot.py",
     "tests/seeds/test_grants.py",
     "tests/seeds/test_near_match.py",
     "tests/seeds/test_tenant_kb.py",
-    "tests/presets/test_presets.py",
+    "tests/kernel/presets/test_presets.py",
 )
 PYTEST = (sys.executable, "-m", "pytest", *TESTS, "-x", "-p", "no:cacheprovider", "-o")
 
 
 class Fault(NamedTuple):
-    """One line of a file that says something else."""
+    """One line of a file, and the wrong line that replaces it."""
 
     what: str
     file: str
@@ -42,259 +42,259 @@ class Fault(NamedTuple):
 FAULTS = (
     Fault(
         "tie-break: equal scores by descending id",
-        "pool.py",
+        "kernel/pool.py",
         "sorted(rows[tied], key=ids.__getitem__)",
         "sorted(rows[tied], key=ids.__getitem__, reverse=True)",
     ),
     Fault(
         "tie-break: the last of equal keyword hits is protected",
-        "stages/protect.py",
+        "kernel/stages/protect.py",
         "hit = min(strongest",
         "hit = max(strongest",
     ),
     Fault(
         "sparing: floors drop the protected",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "gone = weak & ~pool.shielded() if pool.protected else weak",
         "gone = weak",
     ),
     Fault(
         "sparing: rules by row drop the protected",
-        "weighing.py",
+        "kernel/columns.py",
         "dropped = drop is not None and row not in pool.protected",
         "dropped = drop is not None",
     ),
     Fault(
         "sparing: rules by candidate drop the protected",
-        "decisions.py",
+        "kernel/record.py",
         "if candidate.protected:\n            kept.append",
         "if candidate.pinned:\n            kept.append",
     ),
     Fault(
         "sparing: the protected pay penalties",
-        "stages/composite.py",
+        "kernel/stages/composite.py",
         "0.0 if row in pool.protected else self.penalty",
         "self.penalty",
     ),
     Fault(
         "overflow: limits serve by score, not the protected first",
-        "weighing.py",
+        "kernel/columns.py",
         "seats, pinned = pool.seats(by), pool.roll.pinned",
         "seats, pinned = pool.rows, pool.roll.pinned",
     ),
     Fault(
         "overflow: it leaves under the limit's reason",
-        "weighing.py",
+        "kernel/columns.py",
         "why = OVERFLOW if overflow and not spared else reason",
         "why = reason",
     ),
     Fault(
         "overflow: the farthest of the protected is served first",
-        "pool.py",
+        "kernel/pool.py",
         'self.reading(row, "distance") if near else',
         '-self.reading(row, "distance") if near else',
     ),
     Fault(
         "overflow: by score, the weakest of the protected is served first",
-        "pool.py",
+        "kernel/pool.py",
         "if near else -self.scores.item(row)",
         "if near else self.scores.item(row)",
     ),
     Fault(
         "protection: a keyword hit below near matches is protected",
-        "stages/protect.py",
+        "kernel/stages/protect.py",
         "if bar is None or pool.scores.item(hit) <= bar:",
         "if bar is None:",
     ),
     Fault(
         "overflow: a displaced protected candidate passes the check",
-        "pipeline.py",
+        "kernel/pipeline.py",
         '("protected but displaced", displaced),',
         '("protected but displaced", NOBODY),',
     ),
     Fault(
         "overflow: a protected candidate that is gone is not looked at",
-        "pipeline.py",
+        "kernel/pipeline.py",
         "if before.protected and not before.protected.isdisjoint(gone.tolist()):",
         "if before.roll is None:",
     ),
     Fault(
         "overflow: what a faulty stage dropped is not put back",
-        "pipeline.py",
+        "kernel/pipeline.py",
         "tuple(c for c in pool if c.id in lost)",
         "tuple(c for c in pool if c.id is lost)",
     ),
     Fault(
         "budget: the first that does not fit does not end the list",
-        "stages/budget.py",
+        "kernel/stages/budget.py",
         'elif mode == "stop" and ended_by is None:',
         'elif mode == "halt" and ended_by is None:',
     ),
     Fault(
         "budget: one that fits exactly does not fit",
-        "stages/budget.py",
+        "kernel/stages/budget.py",
         "affordable = used + cost <= at_most",
         "affordable = used + cost < at_most",
     ),
     Fault(
         "budget: what was spent is forgotten",
-        "stages/budget.py",
+        "kernel/stages/budget.py",
         "            used += cost\n",
         "            used = cost\n",
     ),
     Fault(
         "budget: reserved shares are closed to the protected",
-        "stages/budget.py",
+        "kernel/stages/budget.py",
         "if tag not in tags and not candidate.protected",
         "if tag not in tags",
     ),
     Fault(
         "inclusive: a distance at the near-match bound is not protected",
-        "stages/protect.py",
+        "kernel/stages/protect.py",
         'pool.rows[pool.readings("distance") <= self.distance]',
         'pool.rows[pool.readings("distance") < self.distance]',
     ),
     Fault(
         "inclusive: a keyword hit at the bound is not protected",
-        "stages/protect.py",
+        "kernel/stages/protect.py",
         "best < self.at_least",
         "best <= self.at_least",
     ),
     Fault(
         "inclusive: a distance at a ceiling is dropped",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "~(served.readings(signal) <= at_most)",
         "~(served.readings(signal) < at_most)",
     ),
     Fault(
         "inclusive: a distance at the strict threshold does not meet it",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         '(pool.readings("distance") <= self.strict)',
         '(pool.readings("distance") < self.strict)',
     ),
     Fault(
         "inclusive: an assist at its distance does not inject",
-        "stages/assist.py",
+        "kernel/stages/assist.py",
         "pool.rows[distances <= distance]",
         "pool.rows[distances < distance]",
     ),
     Fault(
         "inclusive: the upper end of the rerank band belongs to it",
-        "stages/rerank.py",
+        "kernel/stages/rerank.py",
         "if best >= self.below:",
         "if best > self.below:",
     ),
     Fault(
         "inclusive: the lower end of the rerank band does not",
-        "stages/rerank.py",
+        "kernel/stages/rerank.py",
         "if best < self.at_least:",
         "if best <= self.at_least:",
     ),
     Fault(
         "inclusive: a gap at the bound of diversity is enough",
-        "stages/diversity.py",
+        "kernel/stages/diversity.py",
         "gap > self.gap",
         "gap >= self.gap",
     ),
     Fault(
         "floor: a signal at the floor is dropped",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "~(pool.readings(signal) >= at_least)",
         "~(pool.readings(signal) > at_least)",
     ),
     Fault(
         "floor: a dense signal at the floor is dropped",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "weak = ~(pool.readings(self.signal) >= self.at_least)",
         "weak = ~(pool.readings(self.signal) > self.at_least)",
     ),
     Fault(
         "floor: a similarity at the minimum is dropped",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "if similarity >= self.at_least:",
         "if similarity > self.at_least:",
     ),
     Fault(
         "waiver: it waives nothing",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "gone = gone & ~waived",
         "gone = gone & True",
     ),
     Fault(
         "waiver: a keyword score at the bound waives nothing",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "waived[weak] = waivers >= self.waived_at",
         "waived[weak] = waivers > self.waived_at",
     ),
     Fault(
         "refusal: no question is refused",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "if chance is None or chance >= self.at_least:",
         "if chance is None or chance >= 0.0:",
     ),
     Fault(
         "refusal: a chance at the bar is refused",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "if chance is None or chance >= self.at_least:",
         "if chance is None or chance > self.at_least:",
     ),
     Fault(
         "refusal: only the best passage counts",
-        "stages/threshold.py",
+        "kernel/stages/threshold.py",
         "best = relevances[-BEST:].tolist()",
         "best = relevances[-1:].tolist()",
     ),
     Fault(
         "k: one more than k stays",
-        "weighing.py",
+        "kernel/columns.py",
         "kept, late = seats[:at_most], seats[at_most:]",
         "kept, late = seats[: at_most + 1], seats[at_most + 1 :]",
     ),
     Fault(
         "k: the pinned are cut with the others",
-        "weighing.py",
+        "kernel/columns.py",
         "    if pinned:\n        stays",
         "    if not seats.size:\n        stays",
     ),
     Fault(
         "per document: an assist injects beside a protected chunk",
-        "stages/assist.py",
+        "kernel/stages/assist.py",
         "if roll.documents.item(row) not in settled]",
         "if row not in settled]",
     ),
     Fault(
         "per document: an assist replaces what is as near",
-        "stages/assist.py",
+        "kernel/stages/assist.py",
         "distances > reading(injected)\n",
         "(distances >= reading(injected)) & (pool.rows != injected)\n",
     ),
     Fault(
         "per document: the metric role beats a protected chunk",
-        "stages/limit.py",
+        "kernel/stages/limit.py",
         "return not shielded, not metric, distances[row]",
         "return not metric, not shielded, distances[row]",
     ),
     Fault(
         "per document: one excerpt more than the cap stays",
-        "stages/limit.py",
+        "kernel/stages/limit.py",
         "place <= self.at_most:\n                kept",
         "place <= self.at_most + 1:\n                kept",
     ),
     Fault(
         "per document: one chunk more than the limit stays",
-        "stages/diversity.py",
+        "kernel/stages/diversity.py",
         "if place <= self.at_most:",
         "if place <= self.at_most + 1:",
     ),
     Fault(
         "judge: unsure counts as accept",
-        "stages/judge.py",
+        "kernel/stages/judge.py",
         "if opinion is Opinion.ACCEPT:",
         "if opinion is not Opinion.REJECT:",
     ),
     Fault(
         "labels: a label of 0 counts as none",
-        "stages/tags.py",
+        "kernel/stages/tags.py",
         "if label is not None:",
         "if label:",
     ),
@@ -302,21 +302,21 @@ FAULTS = (
 
 
 def main() -> int:
-    """Try every fault, or those whose words name one of the arguments."""
+    """Try every fault, or those whose description has one of the arguments."""
     wanted = sys.argv[1:]
     chosen = [f for f in FAULTS if not wanted or any(w in f.what for w in wanted)]
     survived = 0
     for fault in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            told = tried(fault, Path(folder))
-        survived += told.startswith("SURVIVED")
-        print(f"{fault.what}\n    {told}", flush=True)
+            result = tried(fault, Path(folder))
+        survived += result.startswith("SURVIVED")
+        print(f"{fault.what}\n    {result}", flush=True)
     print(f"{len(chosen) - survived} of {len(chosen)} turned a test red")
     return int(survived > 0)
 
 
 def tried(fault: Fault, folder: Path) -> str:
-    """Return which test noticed a fault."""
+    """Return the test that failed, or that the fault survived."""
     source = folder / "src"
     shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
     path = source / "kept" / fault.file

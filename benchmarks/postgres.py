@@ -1,12 +1,12 @@
-"""PostgreSQL beside the embedded store: the same quality, and what a query costs.
+"""PostgreSQL against the embedded store: equal quality, and the cost of a query.
 
     python benchmarks/postgres.py [--limit N] [--set NAME] [--dsn URL]
 
-Takes the evaluation data from KEPT_DATA. Without --dsn, a server is started for the
-measurement. The vectors are those of the embedded store, so nothing is embedded but
-the questions. Prints JSON: quality of both stores, how many answers are equal byte
-by byte, milliseconds from opening a shelf to measured candidates, the rate of taking
-documents in beyond embedding, bytes on the server, and the same with a graph.
+Reads the evaluation data from KEPT_DATA. Without --dsn, it starts a server. The vectors
+are those of the embedded store, so only questions are embedded. Prints JSON: quality of
+both stores, how many answers are equal byte by byte, milliseconds from opening a shelf
+to candidates with signals, the rate of ingestion without embedding, bytes on the
+server, and the same with a graph.
 """
 
 import argparse
@@ -23,17 +23,22 @@ from typing import Any
 
 import numpy as np
 
-from kept.cutting import titled
-from kept.evaluating.corpus import SCHEME, TENANT, Corpus, corpus_of, digest
-from kept.evaluating.ranking import Setup, evaluated
-from kept.evaluation.collection import Collection
-from kept.evaluation.loaders import load_collection
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Embedder, Vectors
-from kept.receipts import Source
-from kept.settings import Settings
-from kept.stores.postgres.graphs import build
+from kept.evaluation.collection import Collection, load_collection
+from kept.evaluation.corpus import (
+    SCHEME,
+    TENANT,
+    Corpus,
+    corpus_of,
+    digest,
+)
+from kept.evaluation.system import Setup, evaluated
+from kept.ingest.cutting import titled
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Source
+from kept.kernel.ports import Embedder, Vectors
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.postgres.hnsw import build
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import every, only
 from kept.text.draft import Draft
@@ -47,7 +52,7 @@ TABLES = ("documents", "chunks", "vectors", "postings", "terms")
 
 @dataclass
 class Remembered:
-    """An embedder that knows the vectors of texts that were embedded before."""
+    """An embedder with the vectors of texts that were embedded before."""
 
     inner: Embedder
     known: Mapping[str, Any]
@@ -76,7 +81,7 @@ def main() -> None:
         collection = replace(collection, questions=collection.questions[: chosen.limit])
     with (
         _address(chosen.dsn) as dsn,
-        corpus_of(collection, Settings(), tell=_silent) as corpus,
+        corpus_of(collection, Settings(), on_step=_silent) as corpus,
     ):
         print(json.dumps(_measured(collection, corpus, dsn), indent=2))
 
@@ -90,7 +95,7 @@ def _measured(collection: Collection, corpus: Corpus, dsn: str) -> dict[str, Any
         served = replace(corpus, base=base)
         store = base.store
         assert isinstance(store, PostgresStore)
-        told = {
+        figures = {
             "collection": collection.name,
             "questions": len(collection.questions),
             "documents_per_second_beyond_embedding": round(
@@ -104,9 +109,11 @@ def _measured(collection: Collection, corpus: Corpus, dsn: str) -> dict[str, Any
             "postgres_ms": _latency(base, collection),
         }
         exact = _legs(base, collection)
-        told["legs_equal_to_embedded"] = _share(exact, _legs(corpus.base, collection))
+        figures["legs_equal_to_embedded"] = _share(
+            exact, _legs(corpus.base, collection)
+        )
         _with_graph(store)
-        return told | {
+        return figures | {
             "graph": {
                 "quality": _quality(collection, served),
                 "ms": _latency(base, collection),
@@ -116,7 +123,7 @@ def _measured(collection: Collection, corpus: Corpus, dsn: str) -> dict[str, Any
 
 
 def _vectors_of(base: KnowledgeBase) -> dict[str, Any]:
-    """Return the vectors of the embedded store by what was embedded."""
+    """Return the vectors of the embedded store by their text."""
     with base.store.database.reading(TENANT) as connection:
         rows = every(
             connection,
@@ -130,7 +137,7 @@ def _vectors_of(base: KnowledgeBase) -> dict[str, Any]:
 
 
 def _filled(base: KnowledgeBase, collection: Collection) -> float:
-    """Take a collection in and return the seconds that it took."""
+    """Ingest a collection and return the seconds that it took."""
     start = time.perf_counter()
     for _ in base.ingest(_handed(collection)):
         pass
@@ -153,7 +160,7 @@ def _state(base: KnowledgeBase) -> str:
 
 
 def _quality(collection: Collection, corpus: Corpus) -> dict[str, float]:
-    run = evaluated(collection, corpus, Setup(measures=("nDCG@10",)), tell=_silent)
+    run = evaluated(collection, corpus, Setup(measures=("nDCG@10",)), on_step=_silent)
     return {
         "ndcg_at_10": round(run.plain.means["nDCG@10"], 4),
         "ndcg_at_10_guarded": round(run.guarded.means["nDCG@10"], 4),
@@ -161,7 +168,7 @@ def _quality(collection: Collection, corpus: Corpus) -> dict[str, float]:
 
 
 def _latency(base: KnowledgeBase, collection: Collection) -> dict[str, float]:
-    """Return milliseconds per question, embedding excluded: the best of repeats."""
+    """Return milliseconds per question without embedding: the best of repeats."""
     questions = [q.text for q in collection.questions[:TIMED]]
     vectors = base.embedder.embed(questions)
     best = [
@@ -202,7 +209,7 @@ def _share(one: list[Any], other: list[Any]) -> float:
 
 
 def _recall(exact: list[Any], found: list[Any]) -> float:
-    """Return how many of the truly nearest a graph finds."""
+    """Return the recall of a graph against the exact nearest."""
     shares = [
         len({*a[0][0]} & {*b[0][0]}) / len(a[0][0])
         for a, b in zip(exact, found, strict=True)
@@ -234,7 +241,7 @@ def _with_graph(store: PostgresStore) -> None:
 
 @contextmanager
 def _address(given: str | None) -> Iterator[str]:
-    """Return the address of an empty database, on a server of its own if need be."""
+    """Return the address of an empty database, starting a server if none is given."""
     if given:
         yield given
         return
@@ -245,7 +252,7 @@ def _address(given: str | None) -> Iterator[str]:
 
 
 def _silent(name: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Quality: every evaluation on the evaluation data, written down with its commands.
+"""Every evaluation on the evaluation data, written to a page with its commands.
 
     python benchmarks/quality.py [--limit N] [--without-peers] [--only TABLE]
 
-Takes the data folder from KEPT_DATA and writes docs/results/quality-DATE.md. Other
-libraries are installed into an environment of their own under .bench/. With --only,
-the other tables of the page are those that were measured last.
+Reads the data from KEPT_DATA and writes docs/results/quality-DATE.md. Other libraries
+are installed into an environment of their own under .bench/. With --only, the other
+tables of the page are kept from the last run.
 """
 
 import argparse
@@ -23,30 +23,27 @@ from peers.rankings import (
     PEERS,
     REQUIREMENTS,
     ROOT,
+    announce,
     compared,
     install_peers,
     ours_on,
     peer_command,
     peer_on,
     run_of,
-    tell,
 )
 
-from kept.evaluating.asking import Asking, asking
-from kept.evaluating.corpus import corpus_of
-from kept.evaluating.fixtures import Staging, fixture_report
-from kept.evaluating.pairs import pairs_report
-from kept.evaluating.ranking import Setup, evaluated
-from kept.evaluating.setup import probes_of
-from kept.evaluating.summary import summary_of
-from kept.evaluation.collection import Collection
+from kept.evaluation.collection import Collection, load_collection, load_probes
+from kept.evaluation.corpus import corpus_of
+from kept.evaluation.duplicate_report import load_text_pairs, pairs_report
 from kept.evaluation.fixture import fixture_names, load_fixture
-from kept.evaluation.loaders import load_collection, load_text_pairs
+from kept.evaluation.fixture_runner import Staging, fixture_report
 from kept.evaluation.measures import Measures
+from kept.evaluation.report import summary_of
 from kept.evaluation.resampling import Interval
 from kept.evaluation.runs import EvaluationRun
 from kept.evaluation.suite import Ranked
-from kept.settings import Settings
+from kept.evaluation.system import Setup, SystemUnderTest, asking, evaluated
+from kept.knowledge_base.settings import Settings
 
 RANKED = ("scifact", "nfcorpus", "cranfield")
 JUDGED = (*RANKED, "trec_dl_pairs", "squad2_dev")
@@ -104,25 +101,27 @@ def side_by_side(terms: Terms) -> Table:
             rows.append((name, system, *compared(kept_run, run)))
     return Table(
         "Side by side",
-        "The same chunks (at most 800 characters, under their title) and the same "
-        "MiniLM vectors for all; documents are ranked by their best chunk, 100 chunks "
-        "deep. Other libraries as their documentation sets hybrid retrieval up: "
-        "LangChain's BM25 splits at spaces and folds nothing unless it is told to. "
-        "Kept and LangChain hand back what either leg brought, the other two the "
-        "first 100 of it, which R@100 shows. "
-        "Difference and p (randomisation test) are against Kept.",
+        "All systems use the same chunks (at most 800 characters, with their title) "
+        "and the same MiniLM vectors; documents are ranked by their best chunk, to a "
+        "depth of 100 chunks.\n"
+        "The other libraries run hybrid retrieval as their documentation sets it up: "
+        "LangChain's BM25 splits at spaces and does not fold case unless configured "
+        "to.\n"
+        "Kept and LangChain return everything that either leg found, the other two the "
+        "first 100, which R@100 shows.\n"
+        "Difference and p (randomisation test) are relative to Kept.",
         ("collection", "system", "nDCG@10", "R@100", "difference in nDCG@10", "p"),
         rows,
     )
 
 
 def guardrails(terms: Terms) -> Table:
-    """Say what the guardrails of the default preset cost."""
+    """Measure what the guardrails of the default preset cost."""
     rows = []
     for name in RANKED:
         collection = judged(name, terms.limit)
         with opened(collection) as corpus:
-            evaluation = evaluated(collection, corpus, Setup(), tell=telling())
+            evaluation = evaluated(collection, corpus, Setup(), on_step=tenths())
         report = summary_of(evaluation).report
         if report.comparison is None:
             continue
@@ -144,14 +143,14 @@ def guardrails(terms: Terms) -> Table:
     return Table(
         "What the guardrails cost",
         "nDCG@10 of everything recalled in fused order, and of what the default "
-        "preset would cite with k raised to 100; refused questions count 0.",
-        ("collection", "plain", "guarded", "difference", "refused", "because of"),
+        "preset would cite with k raised to 100; refused questions count as 0.",
+        ("collection", "plain", "guarded", "difference", "refused", "cause"),
         rows,
     )
 
 
 def delta_questions(report: object) -> int:
-    """Return over how many questions a report's differences are averaged."""
+    """Return the number of questions that a report's differences are means of."""
     comparison = getattr(report, "comparison", None)
     return comparison.questions if comparison else 1
 
@@ -165,10 +164,12 @@ def fusions(terms: Terms) -> Table:
             rows.append((name, fusion, *compared(runs["weighted"], run)))
     return Table(
         "Fusion",
-        "The plain order of the default preset by its setting `fusion`. Difference and "
-        "p are against `weighted`, which scales each leg over its own candidates. "
-        "How `absolute` was chosen, with sets left out, is told in [a decision]"
-        "(../decisions/0009-absolute-signals-decide-the-order.md).",
+        "The plain order of the default preset, for each value of its setting "
+        "`fusion`.\n"
+        "Difference and p are relative to `weighted`, which scales each leg over its "
+        "own candidates.\n"
+        "[A decision](../decisions/0009-absolute-signals-decide-the-order.md) explains "
+        "how `absolute` was chosen, with sets left out.",
         ("collection", "fusion", "nDCG@10", "R@100", "difference in nDCG@10", "p"),
         rows,
     )
@@ -180,14 +181,14 @@ def fused(collection: Collection) -> dict[str, EvaluationRun]:
         asked = {f: asking(corpus, "default", {"fusion": f}) for f in FUSIONS}
         recalls = {q.text: asked[FUSIONS[0]].recall(q.text) for q in collection.judged}
 
-        def ordered(each: Asking) -> Callable[[str], Ranked]:
+        def ordered(each: SystemUnderTest) -> Callable[[str], Ranked]:
             return lambda text: each.plain(recalls[text])
 
         return {f: run_of(collection, f, ordered(each)) for f, each in asked.items()}
 
 
 def weights(terms: Terms) -> Table:
-    """Choose the weights on two sets, and say what they are worth on the third."""
+    """Choose the weights on two sets, and measure them on the third."""
     found = {name: weighed(judged(name, terms.limit)) for name in RANKED}
     best = {name: max(values.values()) for name, values in found.items()}
     rows = []
@@ -212,10 +213,10 @@ def weights(terms: Terms) -> Table:
 
 
 def weighed(collection: Collection) -> dict[float, float]:
-    """Return the quality of every weight on one recall pass."""
+    """Return the quality under every weight on one recall pass."""
     measures = Measures.named("nDCG@10")
     with opened(collection) as corpus:
-        asked: dict[float, Asking] = {
+        asked: dict[float, SystemUnderTest] = {
             w: asking(corpus, "default", {"dense_weight": w, "keyword_weight": 1 - w})
             for w in WEIGHTS
         }
@@ -230,14 +231,14 @@ def weighed(collection: Collection) -> dict[float, float]:
 
 
 def abstention(terms: Terms) -> Table:
-    """Ask what can be answered and what cannot, and see what is refused."""
+    """Ask answerable and unanswerable questions, and count what is refused."""
     rows = []
     for name, probe, kind in ABSTAINING:
         collection = load_collection(data() / name).limited(SAMPLE)
         if probe:
-            collection = collection.probed(probes_of(data() / probe, SAMPLE))
+            collection = collection.probed(load_probes(data() / probe, SAMPLE))
         with opened(collection) as corpus:
-            evaluation = evaluated(collection, corpus, Setup(), tell=telling())
+            evaluation = evaluated(collection, corpus, Setup(), on_step=tenths())
         report = summary_of(evaluation).report.abstention
         if report is None:
             continue
@@ -253,15 +254,16 @@ def abstention(terms: Terms) -> Table:
         rows.append((name, kind, asked, *map(str, figures)))
     return Table(
         "Abstention",
-        "Confidence is the chance that one of the best three passages is relevant. "
-        "A false citation is an unanswerable "
-        "question that was answered at the default floor, a false refusal an "
-        "answerable one that was not. The areas are those above the optimum. "
-        f"At most {SAMPLE} questions of each set are asked.",
+        "Confidence is the probability that one of the best three passages is "
+        "relevant.\n"
+        "A false citation is an unanswerable question that was answered at the default "
+        "floor; a false refusal is an answerable one that was not.\n"
+        "AURC and AUGRC are areas in excess of the optimum.\n"
+        f"At most {SAMPLE} questions of each set are used.",
         (
             "collection",
-            "unanswerable are",
-            "answerable and not",
+            "unanswerable questions are",
+            "answerable and unanswerable",
             "AUROC",
             "false citations",
             "false refusals",
@@ -273,16 +275,16 @@ def abstention(terms: Terms) -> Table:
 
 
 def fixtures(terms: Terms) -> Table:
-    """Run our fixtures among the pages of the handbook."""
+    """Run the shipped fixtures among the pages of the handbook."""
     rows = []
     for name in fixture_names():
         report = fixture_report(
-            load_fixture(name), Settings(), Staging.in_the_handbook(), tell=telling()
+            load_fixture(name), Settings(), Staging.in_the_handbook(), on_step=tenths()
         )
         rows.append((name, str(report.verdict), *map(str, report.shares.values())))
     return Table(
         "Fixtures",
-        "One document in a crowd, three questions each; answers are extracts.",
+        "One document among many others, three questions each; answers are extracts.",
         (
             "fixture",
             "verdict",
@@ -297,13 +299,13 @@ def fixtures(terms: Terms) -> Table:
 
 
 def duplicates(terms: Terms) -> Table:
-    """Hold the ingestion rules against revisions of the same pages."""
+    """Evaluate the ingestion rules on revisions of the same pages."""
     path = data() / "near_duplicates" / "mdn_revision_pairs.jsonl"
-    found = pairs_report(
-        load_text_pairs(path), Settings(), same_from=0.9, tell=telling()
+    report = pairs_report(
+        load_text_pairs(path), Settings(), same_from=0.9, on_step=tenths()
     )
     rows = []
-    for rule in found.report.rules:
+    for rule in report.rules:
         at = {o.threshold: o for o in rule.operating}
         best = at[0.97] if "MinHash" not in rule.rule else at[0.9]
         rows.append(
@@ -316,14 +318,14 @@ def duplicates(terms: Terms) -> Table:
                 str(best.recall),
             )
         )
-    report = found.report
     return Table(
         "Duplicates",
         f"{report.pairs} pairs of revisions, {report.duplicates} of them duplicates: "
-        "they share at least 0.9 of their runs of five words. That rule is the truth "
-        "here and so its ceiling, and MinHash estimates it; the ingestion rules look "
-        "at openings, letters and numbers instead, and keep apart what differs in a "
-        "number.",
+        "they share at least 0.9 of their 5-word shingles.\n"
+        "That rule defines the ground truth here, so it scores 1.0 itself, and MinHash "
+        "estimates it.\n"
+        "The ingestion rules compare openings, characters and numbers instead, and "
+        "keep texts apart that differ in a number.",
         ("rule", "AUROC", "threshold", "found", "precision", "recall"),
         rows,
     )
@@ -338,18 +340,20 @@ def determinism(terms: Terms) -> Table:
         store = corpus.folder
     scratch = BENCH / "board"
     once = [sys.executable, str(ROOT / "benchmarks" / "peers" / "once.py")]
-    tell("board: kept")
+    announce("board: kept")
     rows = [board("kept", [*once, str(store), str(folder)], scratch)]
     for peer in terms.peers:
-        tell(f"board: {peer}")
+        announce(f"board: {peer}")
         rows.append(board(peer, peer_command(peer, folder), scratch))
     return Table(
         "Determinism",
         f"The first ten chunks of {QUESTIONS} SciFact questions, in 20 processes: "
-        "hash seeds 0 to 19, 1 or 4 threads, k of 10, 50 or 100, every index built "
-        "anew. Counted are runs in which any of the questions has another order "
-        "than in the first run, which asks for 10. Kept recalls 50 chunks a leg; who "
-        "asks for more gets further waves, which follow the first and change nothing.",
+        "hash seeds 0 to 19, 1 or 4 threads, k of 10, 50 or 100, every index "
+        "rebuilt.\n"
+        "A run differs if any question has another order than in the first run, which "
+        "uses k = 10.\n"
+        "Kept recalls 50 chunks per leg; for a larger k it runs further waves, which "
+        "rank after the first and change nothing in it.",
         ("system", "runs", "differ", "runs with the same k", "differ"),
         [_board_row(row) for row in rows],
     )
@@ -361,16 +365,17 @@ def _board_row(row: Row) -> tuple[str, ...]:
 
 
 def introduction() -> str:
-    """Return what stands above the tables."""
+    """Return the text above the tables."""
     pins = REQUIREMENTS.read_text("utf-8")
     return (
         "# Retrieval quality\n\n"
-        "Measured by the commands below; intervals hold 95 % of 10,000 bootstrap "
+        "Measured with the commands below; intervals cover 95 % of 10,000 bootstrap "
         "resamples (seed 42).\n"
-        "Kept's defaults were chosen with SciFact, NFCorpus and Cranfield in view (the "
-        "fusion leave-one-set-out, its weights left at one half, the floors and the "
-        "share of relevance on the sets themselves), while the other libraries run as "
-        "their documentation sets them up, so the comparison favours Kept.\n"
+        "Kept's defaults were chosen on SciFact, NFCorpus and Cranfield (the fusion "
+        "leave-one-set-out with its weights fixed at one half, the floors and the "
+        "relevance share on the sets themselves).\n"
+        "The other libraries run as their documentation sets them up, so the "
+        "comparison favours Kept.\n"
         f"Other libraries: {', '.join(pins.split())}.\n\n"
         f"```\n{COMMANDS}```\n\n"
     )
@@ -384,12 +389,12 @@ def judged(name: str, limit: int | None) -> Collection:
 
 
 def opened(collection: Collection):  # noqa: ANN201 -- a context manager of ours
-    """Open the knowledge base of a collection, built if it is missing."""
-    return corpus_of(collection, Settings(), tell=telling())
+    """Open the knowledge base of a collection, building it if needed."""
+    return corpus_of(collection, Settings(), on_step=tenths())
 
 
 def data() -> Path:
-    """Return the evaluation data, or say where it is looked for."""
+    """Return the folder of the evaluation data, or exit if it is not there."""
     folder = Path(os.environ.get("KEPT_DATA", ROOT.parent / "shared" / "data"))
     if not folder.is_dir():
         msg = f"there is no evaluation data in {folder}; set KEPT_DATA"
@@ -397,15 +402,15 @@ def data() -> Path:
     return folder
 
 
-def telling() -> Callable[[str, int, int], None]:
-    """Return a progress callback that tells every tenth."""
-    told: set[tuple[str, int]] = set()
+def tenths() -> Callable[[str, int, int], None]:
+    """Return a progress callback that prints every tenth of a step."""
+    printed: set[tuple[str, int]] = set()
 
     def progress(step: str, done: int, total: int) -> None:
         tenth = (step, 10 * done // max(1, total))
-        if tenth not in told:
-            told.add(tenth)
-            tell(f"{step}: {done} of {total}")
+        if tenth not in printed:
+            printed.add(tenth)
+            announce(f"{step}: {done} of {total}")
 
     return progress
 

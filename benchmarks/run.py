@@ -1,9 +1,9 @@
-"""Hold Kept against its budgets, each against its baseline in the same run.
+"""Check Kept against its budgets, each relative to a baseline of the same run.
 
 usage: python benchmarks/run.py [--large] [--seconds 120] [--without-quality]
 
 Writes benchmarks/results/DATE.json and docs/results/bench-DATE.md. Knowledge bases
-are built once and kept in the user's cache (about 0.7 GB for 100,000 chunks; --large
+are built once and cached (about 0.7 GB for 100,000 chunks; --large
 builds 7 GB for a million, in about half an hour).
 """
 
@@ -27,22 +27,26 @@ from typing import Any
 
 import corpus
 
-from kept.cutting import Cutting, drafted, passage
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.sources import Handing
+from kept.ingest.cutting import (
+    Cutting,
+    drafted,
+    passage,
+)
+from kept.ingest.sources import Handing
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 from kept.text.draft import Draft
 
 ROOT = Path(__file__).parents[1]
 SMALL, LARGE = 100_000, 1_000_000
-COMMAND = "from kept.cli import main; main()"
+COMMAND = "from kept.doors.cli import main; main()"
 COMPILED = Path(tempfile.gettempdir()) / "kept-benchmarks-compiled"
 QUALITY = {"scifact": 0.72, "nfcorpus": 0.345}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One budget: what was measured, against what, and whether it is met."""
+    """One budget: the figure, its baseline, and whether it is met."""
 
     what: str
     measured: float
@@ -64,16 +68,16 @@ def milliseconds(work: Callable[[str], object], texts: Sequence[str]) -> float:
 
 
 def opened(folder: Path) -> KnowledgeBase:
-    """Open a knowledge base as anybody would."""
+    """Open a knowledge base with default settings."""
     return KnowledgeBase(Settings.of({"store": str(folder)}))
 
 
 @dataclass(frozen=True)
 class Queried:
-    """Medians: milliseconds of asking and of embedding alone, the share of stages.
+    """Medians: milliseconds of a query and of embedding alone, and the share of stages.
 
-    *cpu* is the ratio of asking to embedding in the asking thread's own time, which
-    other work on the machine disturbs less.
+    *cpu* is the ratio of query to embedding in CPU time of the querying thread, which
+    other load on the machine disturbs less.
     """
 
     search: float
@@ -83,7 +87,7 @@ class Queried:
 
 
 def queried(folder: Path, kind: str) -> Queried:
-    """Ask questions, each beside its embedding alone, in turns."""
+    """Run queries, alternating with the embedding of the same question."""
     asked = corpus.questions(kind)
     searches, embeds, shares, own = [], [], [], []
     with opened(folder) as base:
@@ -117,7 +121,7 @@ def query_lines(folder: Path) -> Iterator[Line]:
         ratio,
         "≤ 2.5 times embedding alone",
         ratio <= 2.5,
-        f"{inside.cpu:.1f} times in the asking thread's CPU time; "
+        f"{inside.cpu:.1f} times in the calling thread's CPU time; "
         f"off every topic {flat.search:.1f} ms, {flat.search / flat.embed:.1f} times",
     )
     yield Line(
@@ -148,19 +152,19 @@ def large_lines(small: Path, large: Path) -> Iterator[Line]:
     own = (memory[LARGE]["own"] - memory[SMALL]["own"]) / (LARGE - SMALL)
     mapped = (memory[LARGE]["mapped"] - memory[SMALL]["mapped"]) / (LARGE - SMALL)
     yield Line(
-        "memory a chunk beyond the model, mapped files not counted",
+        "memory per chunk beyond the model, mapped files not counted",
         memory[LARGE]["own"],
         memory[SMALL]["own"],
         own,
         "≤ 400 bytes",
         own <= 400,
-        f"with the mapped pages of index files that are resident: {own + mapped:.0f} "
+        f"including the resident mapped pages of index files: {own + mapped:.0f} "
         "bytes, over the budget if they count; the system can take those back",
     )
 
 
 def resident(folder: Path) -> dict[str, int]:
-    """Return the bytes that a process holds after 50 questions."""
+    """Return the resident memory of a process after 50 queries."""
     code = (
         "import sys, json, corpus; from run import opened; from pathlib import Path\n"
         "base = opened(Path(sys.argv[1]))\n"
@@ -174,9 +178,9 @@ def resident(folder: Path) -> dict[str, int]:
 
 
 def printed(command: list[str]) -> str:
-    """Run a command that finds these modules, and return what it prints.
+    """Run a command that can import these modules, and return its output.
 
-    The first run leaves compiled code behind for the next, as an installation does.
+    It runs twice: the first leaves compiled code behind, as an installation does.
     """
     env = {
         **os.environ,
@@ -191,7 +195,7 @@ def printed(command: list[str]) -> str:
 
 
 def start_line(folder: Path) -> Line:
-    """Time a whole cold process that searches."""
+    """Time a new process that searches once."""
     asked = corpus.questions("in-domain")[:7]
     words = ["--store", str(folder), "--json"]
 
@@ -218,7 +222,7 @@ def start_line(folder: Path) -> Line:
 
 
 def ingest_lines(count: int) -> Iterator[Line]:
-    """Compare ingestion with the bare embedder, and a second time with the first."""
+    """Compare ingestion with embedding alone, and with a second ingestion."""
     folder = Path(tempfile.mkdtemp())
     for number, draft in enumerate(islice(corpus.drafts(), 0, 40 * count, 40)):
         (folder / f"{number:04d}.txt").write_text(draft.text)
@@ -252,20 +256,20 @@ def ingest_lines(count: int) -> Iterator[Line]:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Seconds that something took, on the clock and of all threads."""
+    """Seconds of wall-clock time, and of CPU time of all threads."""
 
     wall: float
     cpu: float
 
 
 class Watch:
-    """Tells the stretches between its laps."""
+    """Measures the time between laps."""
 
     def __init__(self) -> None:
         self._last = (time.perf_counter(), time.process_time())
 
     def lap(self) -> Stretch:
-        """Return what went by since the last lap."""
+        """Return the time since the last lap."""
         now = (time.perf_counter(), time.process_time())
         wall, cpu = now[0] - self._last[0], now[1] - self._last[1]
         self._last = now
@@ -273,7 +277,7 @@ class Watch:
 
 
 def _passages(folder: Path) -> Iterator[str]:
-    """Yield what is embedded of the files in a folder."""
+    """Yield the passages of the files in a folder that are embedded."""
     for handed in Handing()([str(folder)]):
         draft = handed.read()
         assert isinstance(draft, Draft)
@@ -284,7 +288,7 @@ def _passages(folder: Path) -> Iterator[str]:
 def _ingested(
     folder: Path, passages: Sequence[str]
 ) -> tuple[Stretch, Stretch, Stretch]:
-    """Return what embedding alone took, ingesting, and doing it again."""
+    """Return the times of embedding alone, of ingesting, and of ingesting again."""
     store = Path(tempfile.mkdtemp())
     with opened(store) as base:
         base.embedder.embed(passages[:2])
@@ -302,7 +306,7 @@ def _ingested(
 
 
 def quality_lines() -> Iterator[Line]:
-    """Measure nDCG@10 through the product itself."""
+    """Measure nDCG@10 with kept eval."""
     for name, least in QUALITY.items():
         folder = str(corpus.DATA.resolve() / name)
         words = ["eval", folder, "--measure", "nDCG@10", "--json"]
@@ -333,7 +337,7 @@ def table(lines: Sequence[Line], about: dict[str, Any]) -> str:
     conditions = (
         f"{about['cores']} cores, {about['machine']}, Python {about['python']}; load "
         f"average {about['load_before']} before and {about['load_after']} after. "
-        "Medians; each ratio is of two numbers from this run. "
+        "Times are medians; each ratio is between two numbers from this run. "
     )
     rows = [
         f"| {line.what} | {_shown(line)} | {line.budget} | "
@@ -371,7 +375,7 @@ def _shown(line: Line) -> str:
 
 
 def load() -> str:
-    """Return how busy the machine is."""
+    """Return the load of the machine."""
     return ", ".join(f"{value:.1f}" for value in os.getloadavg())
 
 
@@ -387,7 +391,7 @@ def parsed() -> argparse.Namespace:
 
 
 def measured(options: argparse.Namespace) -> Iterator[Line]:
-    """Yield every line as it is measured."""
+    """Yield every budget once it is measured."""
     small, took = corpus.store_of(SMALL, options.seconds)
     print(f"100k chunks built in {took} s", flush=True)
     yield from query_lines(small)
@@ -402,7 +406,7 @@ def measured(options: argparse.Namespace) -> Iterator[Line]:
 
 
 def main() -> None:
-    """Measure everything, print it and write it down."""
+    """Measure and print everything, and write the results."""
     options = parsed()
     if not corpus.DATA.is_dir():
         sys.exit(f"no evaluation data in {corpus.DATA}; set KEPT_DATA to its folder")

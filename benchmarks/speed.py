@@ -1,16 +1,16 @@
-"""Time Kept beside other systems: same texts, same vectors, same machine, same run.
+"""Time Kept and other systems: same texts, same vectors, same machine, same run.
 
 usage: python benchmarks/speed.py [--sizes 1000 10000 100000 600000] [--systems ...]
                                   [--last]
 
 Each system runs in an environment of its own (benchmarks/peers/speed/*.txt), one after
-the other, in a process of its own for every size. Vectors are handed in, so that no
-figure contains embedding; what embedding a question takes is measured beside them.
-A system that takes longer than a size allows is told as not finished. Writes
+the other, in a new process for every size. Vectors are given, so that no figure
+includes embedding; the time of embedding a question is measured separately. A system
+that exceeds the time limit of a size is reported as not finished. Writes
 docs/results/speed-DATE.md and a plot. Texts and vectors are those of
-`benchmarks/corpus.py`: real text, scaled up with its sentences in another order, and
-mixtures of real vectors, so that times mean something and quality does not; nDCG@10
-is measured on SciFact and NFCorpus as they are.
+`benchmarks/corpus.py`: real text, scaled up with shuffled sentences, and mixtures of
+real vectors, so that times are meaningful and quality is not; nDCG@10 is measured on
+SciFact and NFCorpus as they are.
 """
 
 import argparse
@@ -32,11 +32,11 @@ import numpy as np
 from peers.chart import chart
 from peers.handover import hand_over
 from peers.page import Table
-from peers.rankings import compared, ours_on, ranked, tell
+from peers.rankings import announce, compared, ours_on, ranked
 from quality import judged, opened
 
-from kept.cutting import titled
-from kept.embedders.minilm import MiniLmEmbedder
+from kept.ingest.cutting import titled
+from kept.models.embedders.minilm import MiniLmEmbedder
 
 ROOT = Path(__file__).parents[1]
 BENCH = ROOT / ".bench" / "speed"
@@ -46,7 +46,7 @@ SYSTEMS = (
     *("langchain", "llamaindex", "haystack"),
 )
 SIZES = (1_000, 10_000, 100_000, 600_000)
-# Below this size an index of vectors saves nothing.
+# Below this size a vector index is no faster than a scan.
 INDEXED_FROM = 100_000
 INDEXED = ("lancedb-index", "lancedb-refined")
 QUESTIONS = 100
@@ -65,7 +65,7 @@ class Measured:
 
 
 def handed_over(size: int) -> Path:
-    """Write texts, questions and vectors of *size* chunks, unless they are there."""
+    """Write texts, questions and vectors of *size* chunks, unless they exist."""
     folder = BENCH / "handover" / str(size)
     if (folder / "questions.npy").exists():
         return folder
@@ -97,7 +97,7 @@ def handed_over(size: int) -> Path:
 
 
 def installed(system: str) -> str:
-    """Return the interpreter of a system's environment, made if it is not there."""
+    """Return the interpreter of a system's environment, creating it if needed."""
     if system == "kept":
         return sys.executable
     system = system.partition("-")[0]
@@ -105,7 +105,7 @@ def installed(system: str) -> str:
     folder = BENCH / system
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
     if not stamp.exists() or stamp.read_text("utf-8") != wanted:
-        tell(f"installing {system}")
+        announce(f"installing {system}")
         if not python.exists():
             venv.create(folder, with_pip=True)
         pip = [str(python), "-m", "pip", "install", "--quiet"]
@@ -115,7 +115,7 @@ def installed(system: str) -> str:
 
 
 def last(system: str, size: int) -> Measured:
-    """Return what was measured last, in a run before this one."""
+    """Return the figures of the last run."""
     out = BENCH / f"{system}-{size}.json"
     if not out.exists():
         return Measured(system, size, None, "not measured")
@@ -123,10 +123,10 @@ def last(system: str, size: int) -> Measured:
 
 
 def timed(system: str, size: int, seconds: int) -> Measured:
-    """Run one system at one size, in a process of its own."""
+    """Run one system at one size, in a new process."""
     folder, out = handed_over(size), BENCH / f"{system}-{size}.json"
     out.unlink(missing_ok=True)
-    tell(f"{system}, {size} chunks")
+    announce(f"{system}, {size} chunks")
     script = [installed(system), "-W", "ignore", str(PEERS / "timed.py")]
     run = subprocess.run(
         [
@@ -141,7 +141,7 @@ def timed(system: str, size: int, seconds: int) -> Measured:
         last = run.stderr.strip().splitlines()[-1:] or ["it ended without a word"]
         late = run.returncode == OUT_OF_TIME
         why = f"not finished within {3 * seconds} s" if late else last[0][:120]
-        tell(f"  {why}")
+        announce(f"  {why}")
         return Measured(system, size, None, why)
     return Measured(system, size, json.loads(out.read_text("utf-8")))
 
@@ -157,7 +157,7 @@ def embedding() -> float:
 
 
 def latency(found: Sequence[Measured], embed: float) -> Table:
-    """Tell how long a question takes, by system and size."""
+    """Return the latency of queries by system and size."""
     ours = {m.size: m.figures["p50"] for m in found if m.system == "kept" and m.figures}
     rows = []
     for m in found:
@@ -177,25 +177,29 @@ def latency(found: Sequence[Measured], embed: float) -> Table:
             )
         )
     return Table(
-        "A question",
-        f"Milliseconds for the best {K}, embedding left out; *with embedding* adds the "
-        f"median of embedding one question in this run, {embed:.1f} ms. Kept runs "
-        "every stage of its default preset, makes the whole record and writes the "
-        "query down. *times Kept* compares medians. *nearest*: the share of the true "
-        f"{K} nearest by vector that the dense leg finds, asked by itself; empty where "
-        "all are compared in memory. Chroma searches by vector alone. LanceDB scans "
-        "its table, has an index of vectors with the defaults, or has it refined "
-        "fifty times so that it finds almost all.",
+        "Query time",
+        f"Milliseconds for the best {K}, without embedding; *with embedding* adds the "
+        f"median time of embedding one question in this run, {embed:.1f} ms.\n"
+        "Kept runs every stage of its default preset, creates the whole record and "
+        "logs the query.\n"
+        "*times Kept* compares medians.\n"
+        f"*nearest* is the share of the true {K} nearest vectors that the dense leg "
+        "finds when queried alone; it is empty for systems that compare all vectors in "
+        "memory.\n"
+        "Chroma searches by vector alone.\n"
+        "*lancedb* scans its table, *lancedb-index* uses a vector index with default "
+        "settings, and *lancedb-refined* queries that index with a refine factor of "
+        "50, so that it finds almost all.",
         (
             *("system", "chunks", "p50", "p95", "p99", "p50 with embedding"),
-            *("times Kept", "nearest", "asked"),
+            *("times Kept", "nearest", "questions"),
         ),
         rows,
     )
 
 
 def footprint(found: Sequence[Measured]) -> Table:
-    """Tell what taking in costs, and what is left behind."""
+    """Return the time and the size on disk of ingestion."""
     rows = []
     for m in found:
         if m.figures is None:
@@ -207,21 +211,23 @@ def footprint(found: Sequence[Measured]) -> Table:
                 f"{m.size / f['built_seconds']:,.0f}",
                 f"{f['memory_bytes'] / 2**20:,.0f}",
                 f"{f['disk_bytes'] / 2**20:,.0f}",
-                "as taken in"
+                "same as ingestion"
                 if f["started_seconds"] is None
                 else f"{f['started_seconds']:.2f}",
             )
         )
     return Table(
-        "Taking in, memory and disk",
-        "Seconds until the first question was answered, embedding left out, and chunks "
-        "a second. Memory is what the process has more of afterwards, mapped files "
-        "left out. LangChain, LlamaIndex, Haystack and txtai hold everything in memory "
-        "and take it in again at every start; Kept stores a document durably, checks "
-        "it for duplicates and writes a receipt before it takes the next; from 100,000 "
-        "chunks on, documents of many chunks went in a thousand at a time, before this "
-        "run. *start*: "
-        "opening what is there and answering, where all modules are loaded.",
+        "Ingestion, memory and disk",
+        "Seconds until the first question was answered, without embedding, and chunks "
+        "per second.\n"
+        "Memory is the growth of the process, without mapped files.\n"
+        "LangChain, LlamaIndex, Haystack and txtai hold everything in memory and "
+        "ingest it again at every start.\n"
+        "Kept stores each document durably, checks it for duplicates and writes a "
+        "receipt; from 100,000 chunks on, documents of many chunks were ingested a "
+        "thousand at a time, before this run.\n"
+        "*start* is the time to open an existing store and answer a question, with all "
+        "modules loaded.",
         (
             *("system", "chunks", "seconds", "chunks a second", "memory, MiB"),
             *("disk, MiB", "start, seconds"),
@@ -272,8 +278,8 @@ def introduction(picture: str, tables: Sequence[Table]) -> str:
     texts = "\n".join(table.markdown() for table in tables)
     return (
         "# Speed, side by side\n\n"
-        f"{platform.machine()}, Python {platform.python_version()}, two cores; "
-        "measured with `make bench-peers`, one system after the other.\n"
+        f"Measured with `make bench-peers` on {platform.machine()} with Python "
+        f"{platform.python_version()} and two cores, one system after the other.\n"
         "Versions are in `benchmarks/peers/speed/`.\n\n"
         f"![medians by size]({picture})\n\n{texts}"
     )
@@ -295,18 +301,19 @@ def quality(systems: Sequence[str]) -> Table:
             rows.append((name, system, *compared(runs["kept"], run)))
     return Table(
         "Quality",
-        "The same chunks and MiniLM vectors, documents by their best chunk of 100. "
-        "Difference and p (randomisation test) are against Kept's plain order.",
+        "All systems use the same chunks and MiniLM vectors; documents are ranked by "
+        "their best chunk of 100.\n"
+        "Difference and p (randomisation test) are relative to Kept's plain order.",
         ("collection", "system", "nDCG@10", "R@100", "difference in nDCG@10", "p"),
         rows,
     )
 
 
 def answered(system: str, folder: Path) -> Path:
-    """Ask a system every question of what was handed over; return its answers."""
+    """Ask a system every question of a folder; return its answers."""
     out = folder / f"{system}.jsonl"
     script = [installed(system), "-W", "ignore", str(PEERS / "engines.py")]
-    tell(f"{system} on {folder.name}")
+    announce(f"{system} on {folder.name}")
     subprocess.run(
         [*script, system, str(folder), str(out)], check=True, capture_output=True
     )

@@ -1,7 +1,7 @@
-"""Time all stages and the record of one query, for every preset.
+"""Time of all stages and of the record of one query, for every preset.
 
-Run ``python benchmarks/stages.py``; the smallest of many runs is printed, in
-microseconds, for a pool such as recall hands over at depth 50.
+Run ``python benchmarks/stages.py``; it prints the fastest of many runs, in
+microseconds, for a pool like that of a recall at depth 50.
 """
 
 import random
@@ -10,16 +10,21 @@ import timeit
 
 import numpy as np
 
-from kept.model import Candidate, Chunk, Document, Query
-from kept.pipeline import Pipeline
-from kept.pool import Pool, Roll
-from kept.presets import PRESETS, Parts
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+    Query,
+)
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.pool import Pool, Roll
+from kept.kernel.presets import PRESETS, Parts
 
 QUERY = Query(text="how much does the dose depend on weight", item="Sleep")
 
 
 def pool(size: int, *, seed: int = 7) -> Pool:
-    """Return *size* candidates of which most are weak, as recall hands them over."""
+    """Return *size* candidates, most of them weak, like those of a recall."""
     dice = random.Random(seed)  # noqa: S311 -- a benchmark, not a secret
     vectors = np.random.default_rng(seed).standard_normal((size, 384), np.float32)
     made = [_candidate(place, dice, vectors[place]) for place in range(size)]

@@ -1,4 +1,4 @@
-"""Build the site from the pages: static, searchable offline, nothing from elsewhere."""
+"""Build the static documentation site: offline search, no external resources."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from site_pages import DOCS, ROOT, BrokenLinkError, Page, address_of, read, rend
 
 HOME = DOCS / "index.md"
 THEME = DOCS / "theme"
-HOUSE = ROOT / "src" / "kept" / "http" / "pages" / "static"
+HOUSE = ROOT / "src" / "kept" / "doors" / "http" / "pages" / "static"
 ASSETS = (
     *(THEME / name for name in ("site.css", "site.js", "search.js")),
     *(HOUSE / name for name in ("house.css", "mark.svg")),
@@ -22,14 +22,14 @@ ASSETS = (
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the navigation: its title and its pages, in order."""
+    """A section of the navigation: its title and its pages, in order."""
 
     title: str
     entries: tuple[tuple[str, Page], ...]
 
 
 def main() -> None:
-    """Write the site into the folder that is named, or 'site'."""
+    """Write the site to the folder named on the command line, or to 'site'."""
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "site"
     try:
         count = build(target)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def build(target: Path) -> int:
-    """Write all pages and what they need into *target*; return how many pages."""
+    """Write all pages and their assets to *target*; return the number of pages."""
     pages = {source: read(source) for source in sources()}
     sections = tuple(navigation(pages))
     order = [("Kept", pages[HOME]), *(entry for s in sections for entry in s.entries)]
@@ -77,13 +77,13 @@ def build(target: Path) -> int:
 
 
 def sources() -> list[Path]:
-    """Return every page of the documentation, and those at the top of the checkout."""
+    """Return every page of the documentation, and those in the repository root."""
     top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     return [*sorted(DOCS.rglob("*.md")), *top]
 
 
 def navigation(pages: dict[Path, Page]) -> Iterator[Section]:
-    """Yield the sections as the first page lists them: its headings and links."""
+    """Yield the sections from the headings and links of the index page."""
     title = ""
     entries: list[tuple[str, Page]] = []
     tokens = pages[HOME].tokens
@@ -106,17 +106,17 @@ def _listed(inline: list[Token], pages: dict[Path, Page]) -> Iterator[tuple[str,
 
 
 def search_index(pages: list[Page]) -> str:
-    """Return what the search reads: a row for each heading, as a script.
+    """Return the search index as a script, with a row for each heading.
 
-    A script, because a browser lets a page from a folder load no JSON.
+    It is a script because browsers do not let pages opened from a folder load JSON.
     """
     rows = [
         [page.address, heading.name, page.title, heading.text, heading.body]
         for page in pages
         for heading in page.headings
     ]
-    told = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
-    return f"globalThis.keptSearchIndex = {told};\n"
+    payload = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+    return f"globalThis.keptSearchIndex = {payload};\n"
 
 
 def _copy(file: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Write the reference pages from the code; ``--check`` tells which are stale."""
+"""Generate the reference pages from the code; ``--check`` fails if any is stale."""
 
 import inspect
 import sys
@@ -13,16 +13,20 @@ from manual import man_page
 from pydantic_settings import BaseSettings
 
 import kept
-from kept.cli.app import app
-from kept.decisions import Reason, Refused, Verdict
-from kept.http.app import routes_only
-from kept.http.problems import CODES
-from kept.http.settings import ServiceSettings
-from kept.llm.settings import JudgeSettings, LLMSettings
-from kept.presets import PRESETS
-from kept.presets.configuration import range_of
-from kept.settings import Settings
-from kept.stages import STAGES
+from kept.doors.cli.app import app
+from kept.doors.http.app import routes_only
+from kept.doors.http.problems import CODES
+from kept.doors.http.settings import ServiceSettings
+from kept.kernel.presets import PRESETS
+from kept.kernel.presets.configuration import range_of
+from kept.kernel.record import (
+    Reason,
+    Refused,
+    Verdict,
+)
+from kept.kernel.stages import STAGES
+from kept.knowledge_base.settings import Settings
+from kept.models.settings import JudgeSettings, LLMSettings
 
 REFERENCE = Path(__file__).parent / "reference"
 MANUAL = Path(__file__).parent / "man" / "kept.1"
@@ -32,7 +36,7 @@ NOTE = "<!-- Written by docs/generate.py; change the code instead. -->"
 
 
 def settings_page() -> Iterator[str]:
-    """Yield every setting with its variable, range, default and meaning."""
+    """Yield every setting with its variable, range, default and description."""
     yield "# Settings"
     yield NOTE
     yield (
@@ -109,7 +113,7 @@ def reasons_page() -> Iterator[str]:
 
 
 def stages_page() -> Iterator[str]:
-    """Yield every stage with what it does and what it takes."""
+    """Yield every stage with its description and parameters."""
     yield "# Stages"
     yield NOTE
     yield "A pipeline is a list of these, in order; a disabled one is not there."
@@ -174,7 +178,7 @@ def _command(
 
 
 def python_page() -> Iterator[str]:
-    """Yield the public names: how to call them, what they hold and what they do."""
+    """Yield the public names with their signatures, fields and summaries."""
     yield "# Python"
     yield NOTE
     yield (
@@ -197,7 +201,7 @@ def python_page() -> Iterator[str]:
 
 
 def _members_of(owner: type) -> Iterator[str]:
-    """Yield the methods and properties that a class has of its own."""
+    """Yield the methods and properties that a class itself defines."""
     rows = []
     for name, member in vars(owner).items():
         method = getattr(member, "fget", None) or getattr(member, "__func__", member)
@@ -213,7 +217,7 @@ def _members_of(owner: type) -> Iterator[str]:
 
 
 def _call(function: Callable[..., object]) -> str:
-    """Return what a function is called with: names and defaults, without types."""
+    """Return the signature of a function: names and defaults, without types."""
     given = inspect.signature(function).parameters.values()
     plain = [p.replace(annotation=p.empty) for p in given if p.name not in BOUND]
     return str(inspect.Signature(plain))
@@ -225,7 +229,7 @@ def _summary(thing: object) -> str:
 
 
 def http_page() -> Iterator[str]:
-    """Yield every route with its parameters, its body and its answer."""
+    """Yield every route with its parameters, request body and response."""
     yield "# HTTP"
     yield NOTE
     yield (
@@ -256,8 +260,8 @@ def _route(schema: Spec, name: str, operation: Spec) -> Iterator[str]:
     for content in body.values():
         rows += _members(schema, content["schema"])
     if rows:
-        told = [f"| `{n}` | {_cell(kind)} | {_cell(text)} |" for n, kind, text in rows]
-        yield "\n".join(["| field | kind | meaning |", "|---|---|---|", *told])
+        lines = [f"| `{n}` | {_cell(kind)} | {_cell(text)} |" for n, kind, text in rows]
+        yield "\n".join(["| field | kind | meaning |", "|---|---|---|", *lines])
     answers = [
         f"{status}: {_shape(content['schema'])}"
         for status, response in operation["responses"].items()
@@ -296,7 +300,7 @@ def _shape(member: Spec) -> str:
 
 
 def errors_page() -> Iterator[str]:
-    """Yield every code that a problem can have."""
+    """Yield every error code of the service."""
     yield "# Error codes"
     yield NOTE
     yield (
@@ -327,7 +331,7 @@ PAGES = {
 
 
 def stale() -> list[str]:
-    """Return the pages that do not say what the code says."""
+    """Return the names of the pages that differ from what the code generates."""
     return [
         path.name
         for path, text in written().items()
@@ -336,18 +340,18 @@ def stale() -> list[str]:
 
 
 def written() -> dict[Path, str]:
-    """Return every page that is written from the code, by its path."""
+    """Return the text of every generated page, by path."""
     pages = {REFERENCE / name: rendered(page()) for name, page in PAGES.items()}
     return pages | {MANUAL: man_page()}
 
 
 def rendered(blocks: Iterator[str]) -> str:
-    """Return blocks as a page."""
+    """Join blocks into a page."""
     return "\n\n".join(blocks) + "\n"
 
 
 def main() -> None:
-    """Write the pages, or check them."""
+    """Write the pages, or with ``--check`` exit with an error if any is stale."""
     if "--check" in sys.argv:
         outdated = stale()
         if outdated:

@@ -1,4 +1,4 @@
-"""The manual page of the command line, in the macros of man(7)."""
+"""The manual page of the command line, in man(7) macros."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ from typing import Any
 import typer
 import typer.main
 
-from kept.cli.app import app
+from kept.doors.cli.app import app
 
 NOTE = '.\\" Written by docs/generate.py; change the code instead.'
 FILES = {
@@ -60,7 +60,7 @@ def _lines() -> Iterator[str]:
 
 
 def _exit_codes() -> list[tuple[str, str]]:
-    """Return the codes with their meanings, from the table of the reference."""
+    """Return the exit codes with their meanings, from the reference page."""
     rows = re.findall(
         r"^\| (\d+) \| (.*?) \|", EXIT_CODES.read_text("utf-8"), re.MULTILINE
     )
@@ -98,7 +98,7 @@ def _options(
 
 
 def _text(text: str) -> str:
-    """Return *text* so that roff prints it as it is."""
+    """Escape *text* so that roff prints it literally."""
     plain = text.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     ascii_only = "".join(c if c.isascii() else f"\\[u{ord(c):04X}]" for c in plain)
     return f"\\&{ascii_only}" if plain.startswith((".", "'")) else ascii_only

@@ -1,4 +1,4 @@
-"""Pages of the site: Markdown read once, with headings, links and plain text."""
+"""Pages of the site: parsed Markdown with its headings, links and plain text."""
 
 import os
 import re
@@ -22,12 +22,12 @@ ON_THE_PAGE = ("h2", "h3")
 
 
 class BrokenLinkError(Exception):
-    """A link leads nowhere."""
+    """A link has no target."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading with its level, the name that links use, and what stands below it."""
+    """A heading with its level, its anchor, and the text below it."""
 
     level: int
     name: str
@@ -37,7 +37,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Page:
-    """One page: where it comes from, where it goes, and what it says."""
+    """One page: its source file, its address in the site, and its content."""
 
     source: Path
     address: str
@@ -47,12 +47,12 @@ class Page:
 
     @property
     def contents(self) -> tuple[Heading, ...]:
-        """The headings that the page lists beside its text."""
+        """The headings in the page's table of contents."""
         return tuple(h for h in self.headings if f"h{h.level}" in ON_THE_PAGE)
 
 
 def address_of(source: Path) -> str:
-    """Return where in the site a file of the repository is found."""
+    """Return the address in the site of a file of the repository."""
     if source.is_relative_to(DOCS):
         place = source.relative_to(DOCS)
         return (
@@ -89,7 +89,7 @@ WIDE = '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>'
 def _followed(
     page: Page, target: str, pages: dict[Path, Page], files: set[Path]
 ) -> str:
-    """Return *target* as a link inside the site, or refuse it."""
+    """Return *target* as a link inside the site; raise if it is broken."""
     if ELSEWHERE.match(target):
         return target
     path, _, name = target.partition("#")
@@ -109,7 +109,7 @@ def _followed(
 
 
 def _headings(tokens: list[Token]) -> Iterator[Heading]:
-    """Yield the headings, each named as GitHub names it, with the text below it."""
+    """Yield the headings with GitHub's anchors and the text below each."""
     taken: dict[str, int] = {}
     starts = [i for i, token in enumerate(tokens) if token.type == "heading_open"]
     for start, end in zip(starts, [*starts[1:], len(tokens)], strict=True):
@@ -124,7 +124,7 @@ def _headings(tokens: list[Token]) -> Iterator[Heading]:
 
 
 def _plain(tokens: list[Token]) -> str:
-    """Return what is read of tokens, without their form."""
+    """Return the plain text of tokens, without markup."""
     parts = [token.content for token in tokens if token.type == "fence"]
     parts += [
         "".join(

@@ -16,11 +16,11 @@ from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
-from kept.cli import main
+from kept.doors.cli import main
 
 ROOT = Path(__file__).parents[1]
 FORKING = multiprocessing.get_context("forkserver")
-FORKING.set_forkserver_preload(["kept.cli.main", "kept.stores.doctor"])
+FORKING.set_forkserver_preload(["kept.doors.cli.main", "kept.stores.sqlite.doctor"])
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,12 @@ def started(
     outside["PYTHONPATH"] = str(ROOT / "src")
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(
-        [sys.executable, "-c", "from kept.cli import main; main()", *map(str, args)],
+        [
+            sys.executable,
+            "-c",
+            "from kept.doors.cli import main; main()",
+            *map(str, args),
+        ],
         env={**outside, **(env or {})},
         **{**pipes, **options},
     )

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from hypothesis.internal.conjecture import providers
 
-from kept import logs
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept import _runtime as logs
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 if TYPE_CHECKING:
     from postgres_server import Server

@@ -5,13 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.cutting import Cutting
-from kept.embedders.hash import HashEmbedder
-from kept.ingest import Handed, Ingest
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Vectors
-from kept.receipts import Receipt
-from kept.wiring import cutting_of, duplicate_rules_of
+from kept.ingest.cutting import Cutting
+from kept.ingest.ingestion import Handed, Ingest
+from kept.ingest.receipts import Receipt
+from kept.kernel.ports import Vectors
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.wiring import cutting_of, duplicate_rules_of
+from kept.models.embedders.hash import HashEmbedder
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
-from kept.embedders.hash import HashEmbedder
+from kept.models.embedders.hash import HashEmbedder
 from loopback import Discreet, at_work
 
 DIMENSION = 64

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from kept.admitting import Facts
-from kept.filters import Condition, Filters
+from kept.kernel.filter_matching import Facts
+from kept.kernel.filters import Condition, Filters
 
 KEYS = ("year", "team", "größe", 'a "b" c')
 WORDS = ("", "sales", "people", "sale", "ales", "naïve", "x\0yz", "0", "2026-01-20")

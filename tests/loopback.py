@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from kept.llm.client import OpenAIChat
-from kept.llm.settings import LLMSettings
+from kept.models.chat import OpenAIChat
+from kept.models.settings import LLMSettings
 
 
 @dataclass

@@ -9,12 +9,25 @@ from typing import Any
 import pytest
 
 from kept.errors import InputError, NotFoundError
-from kept.stores.access import Access, Policy, Role
-from kept.stores.audit import AuditLog, AuditRow, Sought
-from kept.stores.idempotency import KEPT_SECONDS, Replies, Reply, Slot
-from kept.stores.jobs import JobLost, Jobs
 from kept.stores.locks import Holds
-from kept.stores.spool import Spool
+from kept.stores.service.audit_log import (
+    AuditLog,
+    AuditQuery,
+    AuditRow,
+)
+from kept.stores.service.idempotency import (
+    KEPT_SECONDS,
+    Replies,
+    Reply,
+    Slot,
+)
+from kept.stores.service.jobs import JobLost, Jobs
+from kept.stores.service.keys import (
+    Access,
+    Policy,
+    Role,
+)
+from kept.stores.service.spool import Spool
 from kept.stores.sql import Database
 
 AT = 1_800_000_000
@@ -120,7 +133,10 @@ class ServiceContract:
         asked = {found.question for found in (*rows, *others)}
         assert asked == {f"q{n}\0 \ud800" for n in range(40)}
         assert [r.no for r in one.rows("acme", before=3, limit=5)] == [2, 1]
-        assert one.rows("acme", before=None, limit=5, sought=Sought(action="ask")) == []
+        assert (
+            one.rows("acme", before=None, limit=5, sought=AuditQuery(action="ask"))
+            == []
+        )
 
     def test_tenants_take_turns(self, house: House) -> None:
         """The tenant whose last job began longest ago is next."""

@@ -3,12 +3,13 @@
 import hashlib
 from collections.abc import Iterable
 
-from kept.cutting import Cutting
-from kept.duplicates import DuplicateRules
-from kept.embedders.hash import HashEmbedder
-from kept.ingest import Handed, Ingest
-from kept.ports import Embedder, Store
-from kept.receipts import Receipt, Source
+from kept.ingest.cutting import Cutting
+from kept.ingest.duplicates import DuplicateRules
+from kept.ingest.ingestion import Handed, Ingest
+from kept.ingest.receipts import Receipt, Source
+from kept.kernel.ports import Embedder
+from kept.models.embedders.hash import HashEmbedder
+from kept.search.ports import Store
 from kept.text.draft import Draft
 
 HASH = HashEmbedder()

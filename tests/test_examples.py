@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-EXAMPLES = Path(str(files("kept.examples")))
+EXAMPLES = Path(str(files("kept.evaluation.examples")))
 HANDBOOK = EXAMPLES / "handbook"
 LATIN_1 = "de/laborsicherheit.txt"
 BINARY = {".pdf", ".docx"}

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kept import extras
+from kept import _runtime as extras
+from kept._runtime import HAYSTACK, LANGCHAIN, LLAMA_INDEX, Extra
 from kept.errors import SettingsError
-from kept.extras import HAYSTACK, LANGCHAIN, LLAMA_INDEX, Extra
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
 ALL = (HAYSTACK, LANGCHAIN, LLAMA_INDEX)
@@ -71,7 +71,7 @@ def test_an_integration_is_not_imported_over_a_strange_version(
     monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     """The refusal comes before anything of the framework is used."""
-    integration = import_module(f"kept.integrations.{module}")
+    integration = import_module(f"kept.doors.{module}")
     monkeypatch.setattr(extras, "version", lambda package: "99.0")
 
     with pytest.raises(SettingsError, match=r"99\.0 is installed; expected a version"):

@@ -8,8 +8,8 @@ import sys
 import pytest
 from structlog.testing import capture_logs
 
-from kept import logs
-from kept.cli.output import log_to_stderr
+from kept import _runtime as logs
+from kept.doors.cli.output import log_to_stderr
 from kept.errors import SettingsError
 
 
@@ -63,7 +63,8 @@ def test_the_error_at_hand_is_written_with_its_traceback() -> None:
 def test_a_line_for_people_is_one_line_and_says_where_an_error_arose() -> None:
     """Nothing in a field begins a line of its own."""
     code = (
-        "from kept.cli.output import log_to_stderr; from kept.logs import Logger\n"
+        "from kept.doors.cli.output import log_to_stderr\n"
+        "from kept._runtime import Logger\n"
         "log_to_stderr()\n"
         "try: raise ValueError('two\\nlines')\n"
         "except ValueError: Logger('a').exception('job_failed', job='a\\nb')\n"
@@ -73,7 +74,7 @@ def test_a_line_for_people_is_one_line_and_says_where_an_error_arose() -> None:
     ran = run(code)
 
     assert ran.stderr.splitlines() == [
-        "kept: error: job failed: why ValueError: two lines (at <string>:3), job a b",
+        "kept: error: job failed: why ValueError: two lines (at <string>:4), job a b",
         "kept: error: failed: why KeyError: 'never raised'",
     ]
 
@@ -81,7 +82,7 @@ def test_a_line_for_people_is_one_line_and_says_where_an_error_arose() -> None:
 def test_a_program_that_set_nothing_up_keeps_its_output() -> None:
     """Warnings are a line each on standard error, without anybody's variables."""
     code = (
-        "import sys; from kept.logs import Logger\n"
+        "import sys; from kept._runtime import Logger\n"
         "question = 'secret'\n"
         "Logger('a').info('quiet', n=1)\n"
         "Logger('a').warning('index_rebuilt', index='dense')\n"
@@ -102,7 +103,7 @@ def test_a_program_that_set_nothing_up_keeps_its_output() -> None:
 def test_a_program_that_set_structlog_up_gets_events() -> None:
     """Its own processors are asked, at every level."""
     code = (
-        "import structlog; from kept.logs import Logger\n"
+        "import structlog; from kept._runtime import Logger\n"
         "structlog.configure(processors=[structlog.processors.JSONRenderer()])\n"
         "Logger('a').info('heard', n=1)\n"
     )
@@ -121,7 +122,8 @@ def test_nobody_hears_where_nobody_has_set_logging_up() -> None:
 def test_the_command_line_logs_to_standard_error(level: str | None) -> None:
     """As a sentence for people, or as JSON from the level that was asked for."""
     code = (
-        "from kept.cli.output import log_to_stderr; from kept.logs import Logger; "
+        "from kept.doors.cli.output import log_to_stderr; "
+        "from kept._runtime import Logger; "
         f"log_to_stderr({level!r}); Logger('a').info('quiet', n=1); "
         "Logger('a').warning('index_rebuilt', index='dense')"
     )
@@ -149,7 +151,7 @@ def test_an_unknown_level_is_refused_at_once() -> None:
 def test_what_a_library_warns_of_is_a_line_like_ours() -> None:
     """The server's and the form parser's words are JSON where ours are."""
     code = (
-        "import logging; from kept.cli.output import log_to_stderr\n"
+        "import logging; from kept.doors.cli.output import log_to_stderr\n"
         "log_to_stderr('info')\n"
         "heard = logging.getLogger('uvicorn.error')\n"
         "heard.info('nobody hears'); heard.warning('Invalid %s', 'request')\n"

@@ -179,9 +179,9 @@ def test_the_service_shows_its_pages(installed: Fresh, tmp_path: Path) -> None:
 
 MISSING = {
     "frames": "import kept; kept.open('kb', embedder='hash').search('q').to_pandas()",
-    "haystack": "import kept.integrations.haystack",
-    "langchain": "import kept.integrations.langchain",
-    "llama-index": "import kept.integrations.llama_index",
+    "haystack": "import kept.doors.haystack",
+    "langchain": "import kept.doors.langchain",
+    "llama-index": "import kept.doors.llama_index",
     "mcp": ("mcp", "--store", "kb"),
     "milvus": ("ingest", "note.md", "--store", "milvus://localhost:1?metadata=kb"),
     "otel": ("ingest", "note.md"),

@@ -69,6 +69,7 @@ HEAVY = frozenset(
         "pymilvus",
         "ray",
         "rich",
+        "scipy",
         "structlog",
         "tokenizers",
         "uvicorn",
@@ -97,7 +98,9 @@ def test_importing_kept_loads_nothing_heavy() -> None:
 
 def test_the_search_command_loads_only_what_it_needs() -> None:
     """A cold start is quick: what other commands need is not loaded for this one."""
-    loaded = loaded_by("from kept.cli import quick; quick.app_for(['search'])")
+    loaded = loaded_by(
+        "from kept.doors.cli import quick_start; quick_start.app_for(['search'])"
+    )
 
     assert "faiss" in loaded
     assert not loaded & HEAVY
@@ -106,7 +109,8 @@ def test_the_search_command_loads_only_what_it_needs() -> None:
 def test_a_search_logs_nothing_and_loads_no_logger(tmp_path: Path) -> None:
     """Where no line is due, the library that writes lines is not loaded."""
     code = (
-        "from kept.cli.output import log_to_stderr; log_to_stderr(); import kept; "
+        "from kept.doors.cli.output import log_to_stderr; "
+        "log_to_stderr(); import kept; "
         f"base = kept.open({str(tmp_path)!r}, embedder='hash'); "
         "receipts = base.add('The invoice was paid on 3 March.'); "
         "found = base.search('When was the invoice paid?'); base.close()"
@@ -115,4 +119,4 @@ def test_a_search_logs_nothing_and_loads_no_logger(tmp_path: Path) -> None:
     loaded = loaded_by(code)
 
     assert "faiss" in loaded
-    assert not loaded & {"structlog", "rich", "opentelemetry"}
+    assert not loaded & {"structlog", "rich", "opentelemetry", "scipy"}

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from kept.sharing import all_cores, shared
+from kept._runtime import all_cores, shared
 
 
 def test_results_come_in_the_order_of_the_parts() -> None:

@@ -53,7 +53,7 @@ def shell(tmp_path: Path) -> dict[str, str]:
     commands = tmp_path / "bin"
     commands.mkdir()
     kept = commands / "kept"
-    kept.write_text(f"#!{sys.executable}\nfrom kept.cli import main\nmain()\n")
+    kept.write_text(f"#!{sys.executable}\nfrom kept.doors.cli import main\nmain()\n")
     kept.chmod(0o755)
     return {
         **os.environ,

@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from kept.stores.sqlite import FILE
+from kept.stores.sqlite.store import FILE
 
 CLOCKS = {"at", "created_at"}
 TABLES = (

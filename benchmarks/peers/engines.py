@@ -228,7 +228,7 @@ NEAREST: dict[str, Callable[[Given, int, Path], Search]] = {
 
 
 def in_scratch(system: str) -> Callable[[Given, int], Search]:
-    """Return how a system is built in a folder that nobody needs afterwards."""
+    """Return a builder of a system in a temporary folder."""
 
     def built(given: Given, k: int) -> Search:
         folder = Path(tempfile.mkdtemp(prefix="kept-engine-"))

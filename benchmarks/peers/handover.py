@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kept.cutting import titled
-from kept.evaluating.corpus import TENANT, Corpus
 from kept.evaluation.collection import Collection
+from kept.evaluation.corpus import TENANT, Corpus
+from kept.ingest.cutting import titled
 
 CHUNKS = (
     "SELECT c.no, d.id, c.ord, d.title, c.text FROM chunks c"

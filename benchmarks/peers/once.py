@@ -12,10 +12,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from kept.evaluating.corpus import TENANT
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.stores.sqlite import FILE
+from kept.evaluation.corpus import TENANT
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.sqlite.store import FILE
 
 
 def main() -> None:

@@ -16,11 +16,11 @@ from hybrids import Given, as_near_as_the_nearest
 sys.path.append(str(Path(__file__).parents[1]))
 import corpus
 
-from kept.embedders.minilm import MiniLmEmbedder
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import Source
-from kept.settings import Settings
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Source
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.models.embedders.minilm import MiniLmEmbedder
 from kept.text.draft import Draft
 
 LARGE = 100_000

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kept.evaluating.asking import Recall, asking
-from kept.evaluating.corpus import Corpus
-from kept.evaluating.summary import intervals_of
 from kept.evaluation.collection import Collection
 from kept.evaluation.compare import compare
+from kept.evaluation.corpus import Corpus
+from kept.evaluation.report import intervals_of
 from kept.evaluation.resampling import STANDARD
 from kept.evaluation.runs import EvaluationRun
 from kept.evaluation.suite import Ranked, evaluate, plan
+from kept.evaluation.system import RecalledPool, asking
 
 ROOT = Path(__file__).parents[2]
 BENCH = ROOT / ".bench"
@@ -40,7 +40,7 @@ def ours_on(collection: Collection, corpus: Corpus) -> dict[str, EvaluationRun]:
     return {name: run_of(collection, name, s) for name, s in searches.items()}
 
 
-def _only(recall: Recall, leg: str) -> Recall:
+def _only(recall: RecalledPool, leg: str) -> RecalledPool:
     """Return what one leg brought, scored by that leg."""
     signal = {"in_keyword": "bm25", "in_dense": "cosine"}[leg]
     members = [c for c in recall.candidates if c.signals[leg]]
@@ -58,7 +58,7 @@ def peer_on(peer: str, collection: Collection, corpus: Corpus) -> EvaluationRun:
     """Run another library on what was handed over."""
     folder = BENCH / "quality" / collection.name
     out = folder / f"{peer}.jsonl"
-    tell(f"{peer} on {collection.name}")
+    announce(f"{peer} on {collection.name}")
     subprocess.run([*peer_command(peer, folder), str(out)], check=True)
     return ranked(peer, out, collection, corpus)
 
@@ -111,7 +111,7 @@ def install_peers() -> None:
     stamp = folder / "installed.txt"
     if stamp.exists() and stamp.read_text("utf-8") == wanted:
         return
-    tell("installing the other libraries")
+    announce("installing the other libraries")
     venv.create(folder, with_pip=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     subprocess.run([*pip, "--requirement", str(REQUIREMENTS)], check=True)
@@ -125,6 +125,6 @@ def peer_command(peer: str, folder: Path) -> list[str]:
     return [python, "-W", "ignore", script, peer, str(folder)]
 
 
-def tell(step: str) -> None:
+def announce(step: str) -> None:
     """Say on standard error what is being done."""
     print(step, file=sys.stderr, flush=True)

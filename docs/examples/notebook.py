@@ -1,4 +1,4 @@
-"""Look at an answer the way a notebook shows it, and measure it as a table."""
+"""Show an answer as a notebook does, and count its rows as a data frame."""
 
 import tempfile
 from pathlib import Path
@@ -7,7 +7,7 @@ import kept
 
 
 def looked_at(folder: Path) -> str:
-    """Fill a knowledge base, ask it, and return how the answer came about."""
+    """Fill a knowledge base, search it, and return the explanation of the result."""
     with kept.open(folder, embedder="hash") as kb:
         kb.add("Employees have 28 days of leave, five more after ten years.")
         kb.add("Invoice INV-49302 was paid on 3 March.")

@@ -1,6 +1,6 @@
-"""A retriever as many are: BM25, scaled so that the best is 1, over a small handbook.
+"""A typical retriever: BM25 over a small handbook, scaled so that the best score is 1.
 
-It stands in for yours in docs/how-to/audit-a-retriever.md.
+docs/how-to/audit-a-retriever.md audits it in place of yours.
 """
 
 import math
@@ -30,7 +30,7 @@ AVERAGE = sum(map(len, WORDS)) / len(WORDS)
 
 
 def bm25(question: str, words: list[str]) -> float:
-    """Return the BM25 of a line, stop words and all."""
+    """Return the BM25 score of a line, stop words included."""
     counts = Counter(words)
     score = 0.0
     for word in re.findall(r"\w+", question.lower()):
@@ -42,7 +42,7 @@ def bm25(question: str, words: list[str]) -> float:
 
 
 def search(question: str, k: int = 5) -> list[dict[str, object]]:
-    """Return the k best lines, their scores scaled from 0 to 1."""
+    """Return the k best lines, with scores scaled to 0..1."""
     scored = [(bm25(question, words), place) for place, words in enumerate(WORDS)]
     best = sorted(scored, key=lambda pair: -pair[0])[:k]
     low, high = best[-1][0], best[0][0]

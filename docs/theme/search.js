@@ -1,4 +1,4 @@
-// Search over the headings of all pages, from an index that is loaded at the first use.
+// Search over the headings of all pages; the index is loaded on first use.
 (() => {
   const MOST = 12;
   const WEIGHTS = { title: 6, heading: 8, body: 1 };
@@ -25,7 +25,7 @@
 
   const words = (text) => text.toLowerCase().match(/[\p{L}\p{N}_.-]+/gu) ?? [];
 
-  // Every word has to be somewhere in a row; a word in its heading counts most.
+  // Every word must occur somewhere in a row; a word in its heading counts most.
   const weigh = (row, asked) => {
     let sum = row.low.heading === asked.join(" ") ? EXACT : 0;
     for (const word of asked) {

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it: decided before anything is drawn.
+// Theme: light, dark or the system setting. Runs before the first paint.
 (() => {
   const root = document.documentElement;
   const modes = ["auto", "light", "dark"];
@@ -7,7 +7,7 @@
     try {
       return localStorage.getItem("kept-theme");
     } catch {
-      return null; // A browser may refuse storage to pages from a folder.
+      return null; // Browsers may deny storage to pages opened from a folder.
     }
   };
 
@@ -22,17 +22,17 @@
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.querySelector("button.theme");
     const rail = document.querySelector("details.rail");
-    const told = button.querySelector("span");
-    told.textContent = mode;
+    const label = button.querySelector("span");
+    label.textContent = mode;
     button.hidden = false;
     button.addEventListener("click", () => {
       mode = modes[(modes.indexOf(mode) + 1) % modes.length];
       use(mode);
-      told.textContent = mode;
+      label.textContent = mode;
       try {
         localStorage.setItem("kept-theme", mode);
       } catch {
-        // It lasts as long as the page, then.
+        // Then the choice lasts until the page is closed.
       }
     });
 

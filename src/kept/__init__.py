@@ -4,18 +4,29 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kept.candidates import Passage
-    from kept.decisions import Decision, Outcome, Refusal, Selection, Verdict
+    from kept.doors.library import Base, Selected
+    from kept.doors.library import open_base as open  # noqa: A004 -- kept.open
     from kept.errors import KeptError
-    from kept.filters import Condition, Filters
-    from kept.knowledge_base import KnowledgeBase
-    from kept.model import Candidate, Chunk, Document, Query
-    from kept.notebook import Base, Selected
-    from kept.notebook import open_base as open  # noqa: A004 -- kept.open
-    from kept.pipeline import Pipeline, Stage
-    from kept.retrieve import Found
-    from kept.selecting import Selecting, select
-    from kept.settings import Settings
+    from kept.kernel.filters import Condition, Filters
+    from kept.kernel.model import (
+        Candidate,
+        Chunk,
+        Document,
+        Query,
+    )
+    from kept.kernel.pipeline import Pipeline, Stage
+    from kept.kernel.record import (
+        Decision,
+        Outcome,
+        Refusal,
+        Selection,
+        Verdict,
+    )
+    from kept.knowledge_base.base import KnowledgeBase
+    from kept.knowledge_base.select import Selecting, select
+    from kept.knowledge_base.settings import Settings
+    from kept.search.retrieve import Found
+    from kept.search.select import Passage
 
     __version__: str
 
@@ -46,35 +57,35 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Base": "kept.notebook",
-    "Candidate": "kept.model",
-    "Chunk": "kept.model",
-    "Condition": "kept.filters",
-    "Decision": "kept.decisions",
-    "Document": "kept.model",
-    "Filters": "kept.filters",
-    "Found": "kept.retrieve",
+    "Base": "kept.doors.library",
+    "Candidate": "kept.kernel.model",
+    "Chunk": "kept.kernel.model",
+    "Condition": "kept.kernel.filters",
+    "Decision": "kept.kernel.record",
+    "Document": "kept.kernel.model",
+    "Filters": "kept.kernel.filters",
+    "Found": "kept.search.retrieve",
     "KeptError": "kept.errors",
-    "KnowledgeBase": "kept.knowledge_base",
-    "Outcome": "kept.decisions",
-    "Passage": "kept.candidates",
-    "Pipeline": "kept.pipeline",
-    "Query": "kept.model",
-    "Refusal": "kept.decisions",
-    "Selected": "kept.notebook",
-    "Selecting": "kept.selecting",
-    "Selection": "kept.decisions",
-    "Settings": "kept.settings",
-    "Stage": "kept.pipeline",
-    "Verdict": "kept.decisions",
-    "select": "kept.selecting",
+    "KnowledgeBase": "kept.knowledge_base.base",
+    "Outcome": "kept.kernel.record",
+    "Passage": "kept.search.select",
+    "Pipeline": "kept.kernel.pipeline",
+    "Query": "kept.kernel.model",
+    "Refusal": "kept.kernel.record",
+    "Selected": "kept.doors.library",
+    "Selecting": "kept.knowledge_base.select",
+    "Selection": "kept.kernel.record",
+    "Settings": "kept.knowledge_base.settings",
+    "Stage": "kept.kernel.pipeline",
+    "Verdict": "kept.kernel.record",
+    "select": "kept.knowledge_base.select",
 }
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
     """Load a public name at its first use, so that importing Kept is quick."""
     if name == "open":
-        return import_module("kept.notebook").open_base
+        return import_module("kept.doors.library").open_base
     if name == "__version__":
         return import_module("importlib.metadata").version("kept")
     if name in _HOMES:

@@ -1,17 +1,22 @@
-"""Logs: structured lines by structlog, which loads when the first line is due.
-
-A program that has not set structlog up hears warnings on standard error, a line each:
-its output is its own.
-"""
+"""Runtime: logs, optional packages, threads, and what has to be closed."""
 
 import logging
+import os
+import re
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Mapping, MutableMapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from typing import Any
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kept.errors import SettingsError, StoreError
 
 # Whatever a document or a model says, the terminal is shown text, not commands.
 _OBEYED = (range(9), range(11, 32), range(127, 160))
@@ -175,3 +180,145 @@ def _where(error: BaseException) -> str:
 def printable(text: str) -> str:
     """Return *text* without characters that a terminal would obey."""
     return text.translate(_CONTROLS)
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An optional *package*, in the versions from *at_least* on and *below* another.
+
+    The extra of ours that brings it is called *name*.
+    """
+
+    name: str
+    package: str
+    at_least: str
+    below: str
+
+    @property
+    def requirement(self) -> str:
+        """The range as pip writes it."""
+        return f"{self.package}>={self.at_least},<{self.below}"
+
+    def demand(self) -> None:
+        """Refuse to go on without the package, or with a version never tried."""
+        try:
+            found = version(self.package)
+        except PackageNotFoundError:
+            msg = (
+                f"{self.package} is not installed; run "
+                f"'pip install \"kept[{self.name}]\"'"
+            )
+            raise SettingsError(msg) from None
+        if not _numbers(self.at_least) <= _numbers(found) < _numbers(self.below):
+            msg = (
+                f"{self.package} {found} is installed; expected a version from "
+                f"{self.at_least} on and below {self.below}: run "
+                f"'pip install \"{self.requirement}\"'"
+            )
+            raise SettingsError(msg)
+
+
+ARROW = Extra("frames", "pyarrow", "17", "100")
+PANDAS = Extra("frames", "pandas", "2.2", "4")
+HAYSTACK = Extra("haystack", "haystack-ai", "2.20", "4")
+LANGCHAIN = Extra("langchain", "langchain-core", "1.0", "2")
+LLAMA_INDEX = Extra("llama-index", "llama-index-core", "0.14", "0.15")
+MILVUS = Extra("milvus", "pymilvus", "3.0", "4")
+RAY = Extra("ray", "ray", "2.40", "3")
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """Return the release numbers of a version; what follows them does not count."""
+    release = re.match(r"[0-9.]*", text)
+    found = release.group() if release else ""
+    return tuple(int(part) for part in found.split(".") if part)
+
+
+T = TypeVar("T")
+
+
+def all_cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def shared(parts: Sequence[Callable[[], T]]) -> list[T]:
+    """Do all *parts*, those that nobody else has begun in this thread.
+
+    So whoever asks never waits for a helper that is busy elsewhere: what is not begun
+    is taken back. Worth it for work of which most does not need the interpreter.
+    """
+    if all_cores() == 1:
+        return [part() for part in parts]
+    handed_out = [_helpers().submit(part) for part in parts[1:]]
+    done = [part() for part in parts[:1]]
+    own = {
+        place: parts[place]()
+        for place in range(len(parts) - 1, 0, -1)
+        if handed_out[place - 1].cancel()
+    }
+    for place, task in enumerate(handed_out, start=1):
+        done.append(own[place] if place in own else task.result())
+    return done
+
+
+def once_a_process(make: Callable[[], T]) -> Callable[[], T]:
+    """Return *make* so that it makes one thing in every process.
+
+    Threads do not come along where a process is forked, only the pool of them.
+    """
+    made = cache(make)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=made.cache_clear)
+    return made
+
+
+@once_a_process
+def _helpers() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(all_cores() - 1, thread_name_prefix="kept-shared")
+
+
+class Closing(ABC):
+    """Something to be closed, also by leaving the block that it was opened for."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Opener:
+    """The process that opened *what*, which is of no use to a fork of it.
+
+    Threads do not come along, and two processes on one connection disturb each other.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._process = os.getpid()
+
+    @property
+    def gone(self) -> bool:
+        """Whether this process is another one."""
+        return os.getpid() != self._process
+
+    def demand(self) -> None:
+        """Refuse to use it in a fork."""
+        if self.gone:
+            msg = (
+                f"{self._what} was opened in process {self._process}, from which this "
+                f"one, {os.getpid()}, was forked; open it again here, or fork before"
+            )
+            raise StoreError(msg)

@@ -114,7 +114,7 @@ def two_open(page: Page) -> None:
 
 def new_key(page: Page) -> None:
     """Make a key, which is shown."""
-    page.get_by_label("For whom").fill("reporting")
+    page.get_by_label("Name").fill("reporting")
     page.get_by_role("button", name="Make the key").click()
     expect(page.get_by_label("The new key")).to_be_visible()
 

@@ -11,8 +11,8 @@ import httpx
 import yaml
 
 from commands import kept
-from kept import examples
-from kept.http.sessions import COOKIE
+from kept.doors.http.sessions import COOKIE
+from kept.evaluation import examples
 from served import HASH, Served, serving
 
 HANDBOOK = Path(examples.__file__).parent / "handbook"

@@ -85,7 +85,7 @@ def test_files_are_dropped_and_their_job_is_watched(writer: Visitor) -> None:
     assert states[-1] == "done"
     assert len(states) > 2
     job.get_by_role("link").click()
-    expect(page.get_by_role("heading", name="What became of it")).to_be_visible()
+    expect(page.get_by_role("heading", name="Receipts")).to_be_visible()
     expect(page.locator("tbody tr")).to_have_count(24)
 
 
@@ -163,7 +163,7 @@ def test_a_document_is_deleted_after_a_question(writer: Visitor) -> None:
     page.get_by_role("button", name="Keep it as it is").click()
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.get_by_role("button", name="Delete …").click()
-    page.get_by_role("button", name="Delete it for good").click()
+    page.get_by_role("button", name="Delete it").click()
 
     expect(page).to_have_url(re.compile(r"/documents\?notice="))
     expect(page.get_by_text("There are no documents yet")).to_be_visible()
@@ -187,7 +187,7 @@ def test_a_reused_text_is_compared_and_set_apart(writer: Visitor) -> None:
     expect(comparison.locator(".gone mark")).to_have_text(["begins"])
     expect(comparison.locator(".new mark")).to_have_text(["starts"])
     page.get_by_role("button", name="Undo …").click()
-    page.get_by_role("button", name="Set it apart").click()
+    page.get_by_role("button", name="Make it a document").click()
 
     expect(page.get_by_role("status").first).to_be_visible()
     writer.goto("/ledger?status=created")

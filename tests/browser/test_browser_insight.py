@@ -162,7 +162,7 @@ def test_a_setting_is_changed_and_taken_back(admin: Visitor) -> None:
     row.get_by_label("Value for tenant").fill("many")
     row.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_contain_text("many")
-    row.get_by_role("button", name="Take it back").click()
+    row.get_by_role("button", name="Remove it").click()
 
     expect(row.locator("summary")).to_contain_text("default")
     assert setting(admin, "top_k") != 3
@@ -190,7 +190,7 @@ def test_a_key_is_shown_once_and_revoked(admin: Visitor, site: Site) -> None:
     """It opens what it says, is never shown again, and then opens nothing."""
     page = admin.goto("/keys")
 
-    page.get_by_label("For whom").fill("reporting")
+    page.get_by_label("Name").fill("reporting")
     page.get_by_role("button", name="Make the key").click()
     key = page.get_by_label("The new key").input_value()
     opens = session(site, key)

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from site_under_test import Site
 from watching import Visitor
 
-from kept.http.sessions import COOKIE
+from kept.doors.http.sessions import COOKIE
 
 Visit = Callable[..., Visitor]
 

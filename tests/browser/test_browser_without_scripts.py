@@ -57,7 +57,7 @@ def test_documents_settings_and_keys(plain: Visitor) -> None:
     page.get_by_role("link", name="Open").click()
     expect(page.locator("#chunk-0")).to_contain_text("It is here.")
     page.get_by_role("button", name="Delete …").click()
-    page.get_by_role("button", name="Delete it for good").click()
+    page.get_by_role("button", name="Delete it").click()
     expect(page.get_by_text("There are no documents yet")).to_be_visible()
     plain.goto("/settings")
     page.locator("details#top_k summary").click()
@@ -65,7 +65,7 @@ def test_documents_settings_and_keys(plain: Visitor) -> None:
     page.locator("details#top_k").get_by_role("button", name="Save").click()
     expect(page.locator("details#top_k summary")).to_contain_text("this tenant")
     plain.goto("/keys")
-    page.get_by_label("For whom").fill("reporting")
+    page.get_by_label("Name").fill("reporting")
     page.get_by_role("button", name="Make the key").click()
     expect(page.get_by_label("The new key")).to_have_value(re.compile("^kept_"))
 

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from site_under_test import Site
 from watching import Visitor
 
+from kept.doors.http.pages.page_request import TENANT_COOKIE
 from kept.evaluation.runs import QueryRecord, RunHeader, RunWriter
-from kept.http.pages.visiting import TENANT_COOKIE
 
 Visit = Callable[..., Visitor]
 MARK = "window.owned=1"

@@ -14,7 +14,7 @@ from playwright.sync_api import (
 )
 from site_under_test import Site
 
-from kept.http.sessions import COOKIE
+from kept.doors.http.sessions import COOKIE
 
 # Milliseconds; a busy machine is no reason to fail.
 PATIENCE = 60_000

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kept.evaluating.corpus import FOLDER_VARIABLE
-from kept.settings import Settings
+from kept.evaluation.corpus import FOLDER_VARIABLE
+from kept.knowledge_base.settings import Settings
 
 TOPICS = {
     "leave": "Employees have thirty days of annual leave, booked with their manager.",
@@ -59,8 +59,8 @@ def write(tmp_path: Path) -> Write:
         judgements: Iterable[tuple[str, str, int]] = (),
     ) -> Path:
         folder = tmp_path / name
-        told = [{"_id": k, "title": k.title(), "text": v} for k, v in TOPICS.items()]
-        json_file(folder / "corpus.jsonl", [*told, *passages])
+        topics = [{"_id": k, "title": k.title(), "text": v} for k, v in TOPICS.items()]
+        json_file(folder / "corpus.jsonl", [*topics, *passages])
         asked = [{"_id": k, "text": text} for k, (text, _) in QUESTIONS.items()]
         json_file(folder / "queries.jsonl", [*asked, *questions])
         judged = [(q, p, g) for q, (_, gs) in QUESTIONS.items() for p, g in gs.items()]

@@ -3,7 +3,7 @@
 import pytest
 
 from kept.errors import InputError
-from kept.evaluation.abstention import Asked, abstention, asked_in
+from kept.evaluation.abstention import AbstentionCase, abstention, asked_in
 from kept.evaluation.ordinal import Rating, ordinal
 from kept.evaluation.resampling import Resampling
 from kept.evaluation.runs import EvaluationRun, QueryRecord, RunHeader
@@ -11,12 +11,12 @@ from kept.evaluation.runs import EvaluationRun, QueryRecord, RunHeader
 FEW = Resampling(resamples=400)
 
 ASKED = (
-    Asked(answerable=True, confidence=0.9),
-    Asked(answerable=True, confidence=0.6, correct=False),
-    Asked(answerable=True, confidence=0.3, refused=True),
-    Asked(answerable=False, confidence=0.6, kind="near"),
-    Asked(answerable=False, confidence=0.1, kind="far", refused=True),
-    Asked(answerable=False, confidence=None, kind="far", refused=True),
+    AbstentionCase(answerable=True, confidence=0.9),
+    AbstentionCase(answerable=True, confidence=0.6, correct=False),
+    AbstentionCase(answerable=True, confidence=0.3, refused=True),
+    AbstentionCase(answerable=False, confidence=0.6, kind="near"),
+    AbstentionCase(answerable=False, confidence=0.1, kind="far", refused=True),
+    AbstentionCase(answerable=False, confidence=None, kind="far", refused=True),
 )
 
 
@@ -89,8 +89,8 @@ def test_run_gives_its_marked_questions() -> None:
     asked = asked_in(EvaluationRun(header=header, records=records))
 
     assert asked == (
-        Asked(answerable=True, confidence=0.5),
-        Asked(answerable=False, confidence=None, correct=False, refused=True),
+        AbstentionCase(answerable=True, confidence=0.5),
+        AbstentionCase(answerable=False, confidence=None, correct=False, refused=True),
     )
 
 

@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from kept.evaluating.asking import DEPTH, Asking, asking
-from kept.evaluating.corpus import corpus_of
-from kept.evaluation.loaders import load_collection
-from kept.settings import Settings
+from kept.evaluation.collection import load_collection
+from kept.evaluation.corpus import corpus_of
+from kept.evaluation.system import (
+    DEPTH,
+    SystemUnderTest,
+    asking,
+)
+from kept.knowledge_base.settings import Settings
 
 ASKED = "How does a colony of honey bees survive the winter?"
 
@@ -18,10 +22,10 @@ ASKED = "How does a colony of honey bees survive the winter?"
 @contextmanager
 def put(
     folder: Path, settings: Settings, preset: str = "default", **overrides: object
-) -> Iterator[Asking]:
+) -> Iterator[SystemUnderTest]:
     """Put a collection under a preset."""
     collection = load_collection(folder)
-    with corpus_of(collection, settings, tell=lambda *_: None) as corpus:
+    with corpus_of(collection, settings, on_step=lambda *_: None) as corpus:
         yield asking(corpus, preset, overrides)
 
 

@@ -3,8 +3,7 @@
 import pytest
 
 from kept.errors import InputError
-from kept.evaluation.compare import compare
-from kept.evaluation.gate import Gate, gate_verdicts
+from kept.evaluation.compare import Gate, compare, gate_verdicts
 from kept.evaluation.resampling import Resampling
 from kept.evaluation.runs import EvaluationRun, QueryRecord, RunHeader, Touch
 

@@ -6,10 +6,14 @@ from pathlib import Path
 import pytest
 
 from kept.errors import InputError
-from kept.evaluating.corpus import Corpus, cache_folder, corpus_of
-from kept.evaluation.loaders import load_collection
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.evaluation.collection import load_collection
+from kept.evaluation.corpus import (
+    Corpus,
+    cache_folder,
+    corpus_of,
+)
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 Steps = list[tuple[int, int]]
 
@@ -19,12 +23,12 @@ class InterruptedHereError(Exception):
 
 
 def counting(steps: Steps) -> Callable[[str, int, int], None]:
-    """Return a teller that writes down what it is told."""
+    """Return a callback that records the progress."""
 
-    def tell(step: str, done: int, total: int) -> None:
+    def on_step(step: str, done: int, total: int) -> None:
         steps.append((done, total))
 
-    return tell
+    return on_step
 
 
 def documents(corpus: Corpus) -> int:
@@ -38,9 +42,9 @@ def test_a_collection_is_taken_in_once(folder: Path, settings: Settings) -> None
     first: Steps = []
     second: Steps = []
 
-    with corpus_of(collection, settings, tell=counting(first)) as corpus:
+    with corpus_of(collection, settings, on_step=counting(first)) as corpus:
         kept = corpus.folder
-    with corpus_of(collection, settings, tell=counting(second)) as corpus:
+    with corpus_of(collection, settings, on_step=counting(second)) as corpus:
         held = documents(corpus)
 
     assert kept.parent == cache_folder()
@@ -57,10 +61,10 @@ def test_an_interrupted_build_goes_on(folder: Path, settings: Settings) -> None:
 
     with (
         pytest.raises(InterruptedHereError),
-        corpus_of(collection, settings, tell=interrupt),
+        corpus_of(collection, settings, on_step=interrupt),
     ):
         pass
-    with corpus_of(collection, settings, tell=counting([])) as corpus:
+    with corpus_of(collection, settings, on_step=counting([])) as corpus:
         statuses = [r.receipt.status for r in corpus.base.store.ledger("evaluation")]
         held = documents(corpus)
 
@@ -76,7 +80,7 @@ def test_a_repeated_text_keeps_both_its_ids(
     twice = [{"_id": name, "title": "", "text": text} for name in ("first", "again")]
     collection = load_collection(write(passages=twice))
 
-    with corpus_of(collection, settings, tell=counting([])) as corpus:
+    with corpus_of(collection, settings, on_step=counting([])) as corpus:
         names = list(corpus.names.values())
 
     assert ("first", "again") in names
@@ -86,12 +90,12 @@ def test_a_repeated_text_keeps_both_its_ids(
 def test_nearly_equal_texts_stay_apart(
     write: Callable[..., Path], settings: Settings
 ) -> None:
-    """An evaluation merges nothing that its judgements tell apart."""
+    """An evaluation merges nothing that its judgements distinguish."""
     text = "The depot is closed on public holidays and on the last Friday of June"
     near = [{"_id": str(i), "title": "", "text": text + "." * i} for i in range(2)]
     collection = load_collection(write(passages=near))
 
-    with corpus_of(collection, settings, tell=counting([])) as corpus:
+    with corpus_of(collection, settings, on_step=counting([])) as corpus:
         held = documents(corpus)
 
     assert held == 8
@@ -107,7 +111,7 @@ def test_passages_without_text_are_counted(
     ]
     collection = load_collection(write(passages=empty))
 
-    with corpus_of(collection, settings, tell=counting([])) as corpus:
+    with corpus_of(collection, settings, on_step=counting([])) as corpus:
         names = [name for names in corpus.names.values() for name in names]
 
     assert "title only" in names
@@ -119,9 +123,9 @@ def test_another_cut_is_another_corpus(folder: Path, settings: Settings) -> None
     collection = load_collection(folder)
     shorter = settings.model_copy(update={"chunk_chars": 60})
 
-    with corpus_of(collection, settings, tell=counting([])) as corpus:
+    with corpus_of(collection, settings, on_step=counting([])) as corpus:
         whole = corpus.folder
-    with corpus_of(collection, shorter, tell=counting([])) as corpus:
+    with corpus_of(collection, shorter, on_step=counting([])) as corpus:
         cut = corpus.folder
 
     assert whole != cut
@@ -133,13 +137,15 @@ def test_a_folder_with_another_collection_is_refused(
     """One folder holds one collection."""
     store = tmp_path / "store"
     more = [{"_id": "more", "title": "", "text": "Owls hunt at night, mostly mice."}]
-    with corpus_of(load_collection(write()), settings, store=store, tell=counting([])):
+    with corpus_of(
+        load_collection(write()), settings, store=store, on_step=counting([])
+    ):
         pass
     other = load_collection(write("other", passages=more))
 
     with (
         pytest.raises(InputError, match="another collection"),
-        corpus_of(other, settings, store=store, tell=counting([])),
+        corpus_of(other, settings, store=store, on_step=counting([])),
     ):
         pass
 
@@ -158,7 +164,7 @@ def test_a_knowledge_base_of_somebody_else_is_left_alone(
             load_collection(folder),
             settings,
             store=tmp_path / "own",
-            tell=counting([]),
+            on_step=counting([]),
         ),
     ):
         pass
@@ -167,7 +173,7 @@ def test_a_knowledge_base_of_somebody_else_is_left_alone(
 def test_a_broken_marker_is_another_collection(
     folder: Path, settings: Settings, tmp_path: Path
 ) -> None:
-    """Where nobody knows what a folder holds, it is not used."""
+    """A folder with unknown content is not used."""
     (tmp_path / "store").mkdir()
     (tmp_path / "store" / "collection.json").write_text("{", "utf-8")
 
@@ -177,7 +183,7 @@ def test_a_broken_marker_is_another_collection(
             load_collection(folder),
             settings,
             store=tmp_path / "store",
-            tell=counting([]),
+            on_step=counting([]),
         ),
     ):
         pass

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from kept.errors import InputError
-from kept.evaluation.duplicates import (
+from kept.evaluation.duplicate_report import (
+    TextPair,
     evaluate_duplicates,
     jaccard,
+    load_text_pairs,
     minhash,
     shingles,
 )
-from kept.evaluation.loaders import TextPair, load_text_pairs
 from kept.evaluation.resampling import Resampling
 
 DATA = Path(os.environ.get("KEPT_DATA", "../shared/data"))
@@ -79,11 +80,11 @@ def test_minhash_estimates_the_jaccard_index() -> None:
     first = " ".join(f"word{i}" for i in range(200))
     second = " ".join(f"word{i}" for i in range(20, 220))
 
-    exact = jaccard()(first, second)
+    exact = jaccard(first, second)
 
-    assert minhash(512)(first, second) == pytest.approx(exact, abs=0.08)
-    assert minhash()(first, first) == jaccard()(first, first) == 1.0
-    assert jaccard()("", "") == 1.0
+    assert minhash(first, second, 512) == pytest.approx(exact, abs=0.08)
+    assert minhash(first, first) == jaccard(first, first) == 1.0
+    assert jaccard("", "") == 1.0
 
 
 def test_short_text_is_one_shingle() -> None:
@@ -100,7 +101,7 @@ def test_baseline_separates_real_revisions() -> None:
         pytest.skip(f"no {path}; set KEPT_DATA to the evaluation data")
 
     report = evaluate_duplicates(
-        load_text_pairs(path), {"minhash": minhash(), "jaccard": jaccard()}, how=FEW
+        load_text_pairs(path), {"minhash": minhash, "jaccard": jaccard}, how=FEW
     )
 
     sketch, exact = report.rules

@@ -8,14 +8,21 @@ from typing import Any
 
 import pytest
 
-from kept.decisions import Decision, Selection, Step, Verdict
 from kept.errors import (
     InputError,
     LLMResponseParseError,
     NotFoundError,
     UnreadableSourceError,
 )
-from kept.evaluation.arms import (
+from kept.evaluation.fixture import (
+    Fixture,
+    FixtureQuestion,
+    acquisitions,
+    fixture_names,
+    load_fixture,
+    written_questions,
+)
+from kept.evaluation.fixture_arms import (
     FixturePassage,
     FixtureSystem,
     FixtureVerdict,
@@ -24,17 +31,19 @@ from kept.evaluation.arms import (
     run_fixture,
     targets,
 )
-from kept.evaluation.distractors import acquisitions
-from kept.evaluation.fixture import (
-    Fixture,
-    FixtureQuestion,
-    fixture_names,
-    load_fixture,
-    written_questions,
-)
 from kept.evaluation.grader import content_words, sentences_of
-from kept.model import Candidate, Chunk, Document
-from kept.testing import candidates
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+)
+from kept.kernel.record import (
+    Decision,
+    Selection,
+    Step,
+    Verdict,
+)
+from kept.testing.tables import candidates
 
 GOOD = PhaseZero(chunks=1, embedded=1)
 
@@ -311,7 +320,7 @@ def test_missing_fixtures_are_named(tmp_path: Path) -> None:
 
 
 class ScriptedChat:
-    """A chat model that replies what it was told to."""
+    """A chat model with scripted replies."""
 
     id = "scripted"
 

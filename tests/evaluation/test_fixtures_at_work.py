@@ -7,25 +7,27 @@ from pathlib import Path
 import pytest
 
 from kept.errors import SettingsError
-from kept.evaluating.fixtures import Staging, fixture_report
-from kept.evaluation.arms import FixtureReport, FixtureVerdict
 from kept.evaluation.fixture import (
     Fixture,
     FixtureQuestion,
     fixture_names,
     load_fixture,
 )
-from kept.settings import Settings
+from kept.evaluation.fixture_arms import FixtureReport, FixtureVerdict
+from kept.evaluation.fixture_runner import Staging, fixture_report
+from kept.knowledge_base.settings import Settings
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 def report(fixture: Fixture, settings: Settings, **overrides: object) -> FixtureReport:
     """Run a fixture among the pages of the handbook."""
     staging = Staging.in_the_handbook()
-    return fixture_report(fixture, settings, staging, overrides=overrides, tell=silent)
+    return fixture_report(
+        fixture, settings, staging, overrides=overrides, on_step=silent
+    )
 
 
 @pytest.mark.model
@@ -58,7 +60,7 @@ def test_questions_are_written_only_by_a_configured_model(settings: Settings) ->
     staging = Staging.in_the_handbook(written=2)
 
     with pytest.raises(SettingsError, match="KEPT_LLM_MODEL"):
-        fixture_report(fixture, settings, staging, tell=silent)
+        fixture_report(fixture, settings, staging, on_step=silent)
 
 
 def test_a_document_that_is_there_already_did_not_get_in(settings: Settings) -> None:
@@ -124,7 +126,7 @@ def test_any_folder_can_be_the_crowd(settings: Settings, tmp_path: Path) -> None
         load_fixture("viewpoints"),
         settings,
         Staging(folder=tmp_path / "crowd"),
-        tell=silent,
+        on_step=silent,
     )
 
     assert found.shares["hits"] == 1

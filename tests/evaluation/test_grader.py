@@ -132,7 +132,7 @@ def test_partial_dates_are_as_precise_as_written(text: str, moment: Moment) -> N
     ],
 )
 def test_may_is_not_a_month_when_it_is_a_verb(text: str) -> None:
-    """What stands around the word tells."""
+    """The context of the word decides."""
     assert not [q for q in quantities(text) if q.kind == "date"]
 
 

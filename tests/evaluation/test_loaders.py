@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from kept.errors import InputError, UnreadableSourceError
-from kept.evaluation.collection import Question
-from kept.evaluation.loaders import (
+from kept.evaluation.collection import (
+    Question,
     load_collection,
     load_questions,
     load_squad,
-    load_text_pairs,
 )
+from kept.evaluation.duplicate_report import load_text_pairs
 
 DATA = Path(os.environ.get("KEPT_DATA", "../shared/data"))
 
@@ -177,7 +177,7 @@ def test_equal_intents_are_relevant_where_nothing_is_judged(tmp_path: Path) -> N
 def test_folder_without_judgements_or_intents_has_only_marked_questions(
     folder: Path,
 ) -> None:
-    """Nothing is relevant where nobody said so."""
+    """Without judgements nothing is relevant."""
     (folder / "qrels" / "test.tsv").unlink()
     (folder / "qrels").rmdir()
 

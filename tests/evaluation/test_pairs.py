@@ -4,11 +4,9 @@ import importlib.util
 
 import pytest
 
-from kept.evaluating import pairs as module
-from kept.evaluating.pairs import pairs_report
-from kept.evaluation.duplicates import RuleReport
-from kept.evaluation.loaders import TextPair
-from kept.settings import Settings
+from kept.evaluation import duplicate_report as module
+from kept.evaluation.duplicate_report import RuleReport, TextPair, pairs_report
+from kept.knowledge_base.settings import Settings
 
 NOTICE = (
     "The billing database will be offline on Sunday from two to half past five. "
@@ -34,13 +32,13 @@ PAIRS = (
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 def rules(settings: Settings) -> dict[str, RuleReport]:
     """Return the report of every rule, by its name."""
-    found = pairs_report(PAIRS, settings, same_from=0.8, tell=silent)
-    return {rule.rule: rule for rule in found.report.rules}
+    found = pairs_report(PAIRS, settings, same_from=0.8, on_step=silent)
+    return {rule.rule: rule for rule in found.rules}
 
 
 def test_ingestion_finds_exactly_the_duplicates(settings: Settings) -> None:
@@ -66,14 +64,14 @@ def test_every_rule_is_held_against_the_same_pairs(settings: Settings) -> None:
     }
 
 
-def test_without_the_baseline_the_rest_is_still_told(
+def test_without_the_baseline_the_rest_is_still_reported(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A package that is not installed is named, not needed."""
     monkeypatch.setattr(module, "BASELINE", "no_such_package")
 
-    found = pairs_report(PAIRS, settings, same_from=0.8, tell=silent)
+    found = pairs_report(PAIRS, settings, same_from=0.8, on_step=silent)
 
     assert importlib.util.find_spec("no_such_package") is None
     assert "pip install no_such_package" in found.notes[0]
-    assert "MinHash" not in {rule.rule for rule in found.report.rules}
+    assert "MinHash" not in {rule.rule for rule in found.rules}

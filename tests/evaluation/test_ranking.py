@@ -8,16 +8,20 @@ from pathlib import Path
 import pytest
 
 from kept.errors import InputError
-from kept.evaluating.comparing import compared
-from kept.evaluating.corpus import Corpus, corpus_of
-from kept.evaluating.ranking import Evaluation, Place, Setup, evaluated
-from kept.evaluating.setup import divided, settings_file
-from kept.evaluating.summary import notes_of, summary_of
-from kept.evaluation.collection import Collection
-from kept.evaluation.loaders import load_collection, load_questions
-from kept.evaluation.runs import load_run
+from kept.evaluation.collection import Collection, load_collection, load_questions
+from kept.evaluation.corpus import Corpus, corpus_of
+from kept.evaluation.report import notes_of, report_of, summary_of
+from kept.evaluation.runs import load_linked_run, load_run
+from kept.evaluation.system import (
+    Evaluation,
+    Place,
+    Setup,
+    divided,
+    evaluated,
+    settings_file,
+)
 from kept.evaluation.trec import read_run
-from kept.settings import Settings
+from kept.knowledge_base.settings import Settings
 
 STRICT_FLOOR = {
     "relevance_floor": 1.0,
@@ -27,14 +31,14 @@ STRICT_FLOOR = {
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 @contextmanager
 def opened(folder: Path, settings: Settings) -> Iterator[tuple[Collection, Corpus]]:
     """Open a collection and its corpus."""
     collection = load_collection(folder)
-    with corpus_of(collection, settings, tell=silent) as corpus:
+    with corpus_of(collection, settings, on_step=silent) as corpus:
         yield collection, corpus
 
 
@@ -49,7 +53,9 @@ def run(
     """Evaluate a collection from its folder."""
     place = Place(out, traces) if out else None
     with opened(folder, settings) as (collection, corpus):
-        return evaluated(collection, corpus, setup or Setup(), out=place, tell=silent)
+        return evaluated(
+            collection, corpus, setup or Setup(), out=place, on_step=silent
+        )
 
 
 def test_every_judged_question_is_measured(folder: Path, settings: Settings) -> None:
@@ -133,7 +139,8 @@ def test_traces_hold_the_whole_record(
     run(folder, settings, out=tmp_path / "a", traces=True)
     run(folder, settings, Setup(overrides=STRICT_FLOOR), tmp_path / "b", traces=True)
 
-    report = compared(tmp_path / "a", tmp_path / "b")
+    before, after = (load_linked_run(tmp_path / name) for name in "ab")
+    report = report_of(after, against=before)
 
     assert report.comparison is not None
     [first, *_] = report.comparison.by_query
@@ -149,7 +156,7 @@ def test_questions_of_another_set_are_unanswerable(
     """With probes, abstention is reported beside the ranking."""
     with opened(folder, settings) as (collection, corpus):
         probed = collection.probed(load_questions(probes))
-        evaluation = evaluated(probed, corpus, Setup(), tell=silent)
+        evaluation = evaluated(probed, corpus, Setup(), on_step=silent)
 
     report = summary_of(evaluation, floors=[0.2]).report.abstention
 
@@ -168,7 +175,7 @@ def test_what_could_not_be_used_is_said(folder: Path) -> None:
     notes = notes_of(load_collection(folder), 2)
 
     assert "unknown passage (such as nobody)" in notes[0]
-    assert notes[1] == "2 passages have no text and were not taken in"
+    assert notes[1] == "2 passages have no text and were not ingested"
 
 
 def test_settings_are_divided_between_the_base_and_its_preset(tmp_path: Path) -> None:
@@ -186,7 +193,7 @@ def test_settings_are_divided_between_the_base_and_its_preset(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "problem"),
     [
         ("a: [", "not valid YAML"),
         ("- 1", "expected names and values"),
@@ -194,13 +201,13 @@ def test_settings_are_divided_between_the_base_and_its_preset(tmp_path: Path) ->
     ],
 )
 def test_a_settings_file_of_another_shape_is_refused(
-    tmp_path: Path, text: str, told: str
+    tmp_path: Path, text: str, problem: str
 ) -> None:
     """The message says what was met."""
     path = tmp_path / "s.yaml"
     path.write_text(text, "utf-8")
 
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=problem):
         settings_file(path)
 
 

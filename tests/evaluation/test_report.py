@@ -11,26 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console, RenderableType
 
-from kept.decisions import Selection
-from kept.evaluation.arms import FixtureSystem, PhaseZero, run_fixture
 from kept.evaluation.collection import Collection, Question
-from kept.evaluation.duplicates import evaluate_duplicates, jaccard
+from kept.evaluation.duplicate_report import TextPair, evaluate_duplicates, jaccard
 from kept.evaluation.fixture import Fixture, load_fixture
+from kept.evaluation.fixture_arms import (
+    FixtureSystem,
+    PhaseZero,
+    run_fixture,
+)
+from kept.evaluation.html_page import as_html
 from kept.evaluation.junit import fixture_junit, report_junit
-from kept.evaluation.loaders import TextPair
 from kept.evaluation.ordinal import Rating, ordinal
-from kept.evaluation.page import as_html
 from kept.evaluation.plots import Axis, Plane, Series, lines, ticks
-from kept.evaluation.report import Report, as_data, report_data, report_of
+from kept.evaluation.report import RunReport, as_data, report_data, report_of
 from kept.evaluation.resampling import Resampling
 from kept.evaluation.runs import EvaluationRun, StageCount, Touch
 from kept.evaluation.suite import Ranked, evaluate, plan
-from kept.evaluation.tables import (
-    duplicate_tables,
-    fixture_tables,
-    ordinal_tables,
-    report_tables,
-)
+from kept.evaluation.tables import duplicate_tables, ordinal_tables
+from kept.evaluation.terminal_tables import drawn, drawn_fixture, drawn_report
+from kept.kernel.record import Selection
 
 FEW = Resampling(resamples=200)
 NASTY = '<script>alert("x")</script> & [bold]'
@@ -87,7 +86,7 @@ AFTER = run_named(NASTY, found("c", "javascript:alert(1)"))
 
 
 @pytest.fixture(scope="module")
-def report() -> Report:
+def report() -> RunReport:
     return report_of(
         AFTER, against=BEFORE, floors=[0.6], gates=["RR >= -0.005"], how=FEW
     )
@@ -139,7 +138,7 @@ def parsed(html: str) -> Page:
     return page
 
 
-def test_page_is_well_formed_and_needs_nothing_else(report: Report) -> None:
+def test_page_is_well_formed_and_needs_nothing_else(report: RunReport) -> None:
     """No scripts, no links to style sheets, fonts or pictures elsewhere."""
     page = parsed(as_html(report))
 
@@ -151,7 +150,7 @@ def test_page_is_well_formed_and_needs_nothing_else(report: Report) -> None:
     assert "prefers-color-scheme: dark" in as_html(report)
 
 
-def test_page_escapes_what_it_shows(report: Report) -> None:
+def test_page_escapes_what_it_shows(report: RunReport) -> None:
     """Names, questions and reasons are text, never markup."""
     html = as_html(report)
 
@@ -159,7 +158,7 @@ def test_page_escapes_what_it_shows(report: Report) -> None:
     assert NASTY in "".join(parsed(html).words)
 
 
-def test_page_links_to_places_and_not_to_scripts(report: Report) -> None:
+def test_page_links_to_places_and_not_to_scripts(report: RunReport) -> None:
     """A trace under another scheme is shown, not linked."""
     page = parsed(as_html(report))
 
@@ -168,7 +167,7 @@ def test_page_links_to_places_and_not_to_scripts(report: Report) -> None:
     assert "B: javascript:alert(1)" in "".join(page.words)
 
 
-def test_page_has_every_plot(report: Report) -> None:
+def test_page_has_every_plot(report: RunReport) -> None:
     """Scatter, risk and coverage, reliability, histograms and funnel."""
     page = parsed(as_html(report))
 
@@ -183,7 +182,7 @@ def test_page_has_every_plot(report: Report) -> None:
     assert not re.search(r"\b(nan|inf)\b", as_html(report))
 
 
-def test_page_repeats_byte_for_byte(report: Report) -> None:
+def test_page_repeats_byte_for_byte(report: RunReport) -> None:
     """The same report is the same file."""
     assert as_html(report) == as_html(report)
 
@@ -202,7 +201,7 @@ def test_plain_run_has_a_page_too() -> None:
     assert "not defined" in page.words
     assert report.passed
     assert "the evaluation ran" in report_junit(report)
-    assert "RR" in shown(report_tables(report))
+    assert "RR" in shown(drawn_report(report))
 
 
 def test_interrupted_run_says_so() -> None:
@@ -215,7 +214,7 @@ def test_interrupted_run_says_so() -> None:
 
     assert report.notes == ("the run was interrupted after 2 questions",)
     assert report.notes[0] in as_html(report)
-    assert report.notes[0] in shown(report_tables(report))
+    assert report.notes[0] in shown(drawn_report(report))
 
 
 def test_confidence_beyond_one_is_no_probability() -> None:
@@ -225,9 +224,9 @@ def test_confidence_beyond_one_is_no_probability() -> None:
     assert report_of(run_named("wild", wild), how=FEW).calibration is None
 
 
-def test_terminal_shows_measures_floors_blame_and_gates(report: Report) -> None:
+def test_terminal_shows_measures_floors_blame_and_gates(report: RunReport) -> None:
     """Everything that matters, and nothing is taken for markup."""
-    text = shown(report_tables(report))
+    text = shown(drawn_report(report))
 
     for words in (
         "RR >= -0.005",
@@ -242,7 +241,7 @@ def test_terminal_shows_measures_floors_blame_and_gates(report: Report) -> None:
         assert words in text
 
 
-def test_json_holds_plain_numbers(report: Report) -> None:
+def test_json_holds_plain_numbers(report: RunReport) -> None:
     """Fractions and intervals become JSON; single questions stay in the run."""
     data = json.loads(json.dumps(report_data(report), allow_nan=False))
 
@@ -253,7 +252,7 @@ def test_json_holds_plain_numbers(report: Report) -> None:
     assert "run" not in data
 
 
-def test_junit_fails_with_the_gate(report: Report) -> None:
+def test_junit_fails_with_the_gate(report: RunReport) -> None:
     """A build server sees one failed test and why."""
     root = xml_of(report_junit(report))
 
@@ -288,8 +287,8 @@ def test_fixture_is_shown_and_written_as_tests() -> None:
     root = xml_of(fixture_junit(report))
 
     assert root.attrib == {"tests": "5", "failures": "4", "errors": "0"}
-    assert "not_recalled" in shown(fixture_tables(report))
-    assert "below_acceptance" in shown(fixture_tables(report))
+    assert "not_recalled" in shown(drawn_fixture(report))
+    assert "below_acceptance" in shown(drawn_fixture(report))
     assert as_data(report)["verdict"] == "below_acceptance"
 
 
@@ -315,17 +314,19 @@ def test_fixture_that_could_not_be_asked_fails_in_junit() -> None:
 
     assert "no question could be made" in fixture_junit(silent)
     assert "no_chunks" in fixture_junit(report)
-    assert "no_chunks" in shown(fixture_tables(report))
+    assert "no_chunks" in shown(drawn_fixture(report))
 
 
 def test_other_reports_have_tables() -> None:
     """Duplicates and ordinal ratings are shown with their figures."""
     pair = TextPair(id="1", first="a b", second="a b", duplicate=True)
-    duplicates = evaluate_duplicates([pair], {"jaccard": jaccard()}, how=FEW)
+    duplicates = evaluate_duplicates([pair], {"jaccard": jaccard}, how=FEW)
     rating = Rating(participant="p", item="Sleep", prediction=1, truth=2)
 
-    assert "jaccard: AUROC -, 1 of 1 pairs" in shown(duplicate_tables(duplicates))
-    assert "Sleep" in shown(ordinal_tables(ordinal([rating], how=FEW)))
+    assert "jaccard: AUROC -, 1 of 1 pairs" in shown(
+        drawn(duplicate_tables(duplicates))
+    )
+    assert "Sleep" in shown(drawn(ordinal_tables(ordinal([rating], how=FEW))))
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))

@@ -5,16 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from kept.decisions import Decision, Selection, Step, Verdict
 from kept.errors import InputError, UnreadableSourceError
-from kept.evaluation.collection import Collection, Passage, Question
+from kept.evaluation.collection import Collection, CollectionPassage, Question
 from kept.evaluation.runs import RunWriter, load_run
 from kept.evaluation.suite import Ranked, evaluate, plan, ranked_documents
-from kept.testing import candidates
+from kept.kernel.record import (
+    Decision,
+    Selection,
+    Step,
+    Verdict,
+)
+from kept.testing.tables import candidates
 
 COLLECTION = Collection(
     name="toy",
-    passages=tuple(Passage(id=d, text=d) for d in "abc"),
+    passages=tuple(CollectionPassage(id=d, text=d) for d in "abc"),
     questions=(
         Question(id="1", text="one?", answerable=True),
         Question(id="2", text="two?"),
@@ -123,8 +128,12 @@ def test_question_is_written_once(tmp_path: Path) -> None:
     [
         (0, "{}", "line 1: not the run of a run"),
         (1, "{", "line 2: not the query of a run"),
-        (1, '{"query": {"question_id": 1}}', "line 2: question_id: Input should be"),
-        (1, '{"query": {"question_id": "1", "x": 1}}', "line 2: x: Unexpected"),
+        (
+            1,
+            '{"query": {"question_id": 1}}',
+            "line 2: question_id is 1; Input should be",
+        ),
+        (1, '{"query": {"question_id": "1", "x": 1}}', "line 2: x is 1; Unexpected"),
         (1, '{"query": {"question_id": "2"}}', "id '2' comes twice"),
     ],
 )
@@ -216,7 +225,7 @@ def test_funnel_of_a_run_sums_its_questions(tmp_path: Path) -> None:
 
 
 def test_error_is_an_unreadable_source(tmp_path: Path) -> None:
-    """A damaged file is told apart from a wrong request."""
+    """A damaged file is another error than a wrong request."""
     (tmp_path / "r.jsonl").write_text("{}\n")
 
     with pytest.raises(UnreadableSourceError):

@@ -8,6 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kept.errors import InputError
+from kept.evaluation.probability_scores import (
+    auroc,
+    brier,
+    calibration_error,
+    reliability,
+    spearman,
+)
 from kept.evaluation.resampling import (
     Interval,
     Resampling,
@@ -16,13 +23,6 @@ from kept.evaluation.resampling import (
     mean_of,
     randomisation_test,
     share_of,
-)
-from kept.evaluation.scores import (
-    auroc,
-    brier,
-    calibration_error,
-    reliability,
-    spearman,
 )
 
 FEW = Resampling(resamples=500)

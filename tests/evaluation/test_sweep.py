@@ -9,7 +9,8 @@ from kept.evaluation.resampling import Resampling
 from kept.evaluation.runs import EvaluationRun
 from kept.evaluation.suite import Ranked, evaluate, plan
 from kept.evaluation.sweep import Setting, grid, sweep
-from kept.evaluation.tables import sweep_tables
+from kept.evaluation.tables import sweep_table
+from kept.evaluation.terminal_tables import drawn
 
 FEW = Resampling(resamples=100)
 COLLECTION = Collection(
@@ -83,7 +84,7 @@ def test_sweep_is_shown_with_its_frontier() -> None:
     console = Console(width=120)
 
     with console.capture() as capture:
-        console.print(sweep_tables(points, "RR"))
+        console.print(drawn([sweep_table(points, "RR")]))
 
     rows = capture.get().splitlines()
     assert next(row for row in rows if "0.35" in row).rstrip().endswith("optimal")

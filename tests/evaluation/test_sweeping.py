@@ -5,23 +5,22 @@ from pathlib import Path
 import pytest
 
 from kept.errors import InputError, SettingsError
-from kept.evaluating.corpus import corpus_of
-from kept.evaluating.ranking import Setup, evaluated
-from kept.evaluating.sweeping import swept
-from kept.evaluation.loaders import load_collection
-from kept.evaluation.sweep import SweepPoint, documents_per_question, grid
-from kept.settings import Settings
+from kept.evaluation.collection import load_collection
+from kept.evaluation.corpus import corpus_of
+from kept.evaluation.sweep import SweepPoint, documents_per_question, grid, swept
+from kept.evaluation.system import Setup, evaluated
+from kept.knowledge_base.settings import Settings
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 def points(folder: Path, settings: Settings, *options: str) -> tuple[SweepPoint, ...]:
     """Sweep a collection from its folder."""
     collection = load_collection(folder)
-    with corpus_of(collection, settings, tell=silent) as corpus:
-        return swept(collection, corpus, Setup(), grid(options), tell=silent)
+    with corpus_of(collection, settings, on_step=silent) as corpus:
+        return swept(collection, corpus, Setup(), grid(options), on_step=silent)
 
 
 @pytest.mark.parametrize(
@@ -34,10 +33,10 @@ def test_each_point_is_what_an_evaluation_finds(
     found = points(folder, settings, option)
 
     collection = load_collection(folder)
-    with corpus_of(collection, settings, tell=silent) as corpus:
+    with corpus_of(collection, settings, on_step=silent) as corpus:
         for point in found:
             setup = Setup(overrides=point.settings)
-            run = evaluated(collection, corpus, setup, tell=silent).guarded
+            run = evaluated(collection, corpus, setup, on_step=silent).guarded
 
             assert point.quality is not None
             assert point.quality.estimate == pytest.approx(run.means["nDCG@10"])

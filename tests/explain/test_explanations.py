@@ -1,6 +1,7 @@
 """Explanations: the story of a candidate, why not, and the least change."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -9,23 +10,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kept.differences import (
+from kept.errors import InputError, NotFoundError, SettingsError
+from kept.explain.diff import (
     Answered,
     configuration_named,
     diff_configurations,
     difference,
 )
-from kept.errors import InputError, NotFoundError, SettingsError
-from kept.explain import WhyNot, why, why_not
-from kept.filters import Condition, Filters
-from kept.knobs import NOTHING, Number, Switch
-from kept.knowledge_base import KnowledgeBase
-from kept.model import Candidate, Query
-from kept.ports import Opinion
-from kept.presets.plan import Parts
-from kept.rehearsal import Rehearsal, RememberingJudge, RememberingReranker, remembering
-from kept.retrieve import Request
-from kept.telling import (
+from kept.explain.explanations import (
+    WhyNot,
+    why,
+    why_not,
+)
+from kept.explain.model_answers import asked_once
+from kept.explain.render import (
     difference_json,
     difference_lines,
     story_json,
@@ -33,7 +31,28 @@ from kept.telling import (
     why_not_json,
     why_not_lines,
 )
-from kept.testing import candidates
+from kept.explain.rerun import Rerun
+from kept.explain.smallest_change import (
+    CHOSEN,
+    EITHER_WAY,
+    EMPTIED,
+    LOWERED,
+    RAISED,
+    SWITCHED_ON,
+)
+from kept.kernel.filters import Condition, Filters
+from kept.kernel.knobs import (
+    NOTHING,
+    Number,
+    Switch,
+)
+from kept.kernel.model import Candidate, Query
+from kept.kernel.ports import Opinion
+from kept.kernel.presets import PRESETS
+from kept.kernel.presets.plan import Parts
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import Request
+from kept.testing.tables import candidates
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "How many days of leave do employees have after ten years?"
@@ -94,12 +113,14 @@ def test_the_story_names_every_stage_and_the_final_place(
     found = filled.search(QUESTION)
     first = found.selection.candidates[0]
 
-    told = why(found, first.id)
+    explained = why(found, first.id)
 
-    assert [p.stage for p in told.passages] == [s.stage for s in found.selection.trace]
-    assert (told.place, told.selected) == (1, len(found.selection.candidates))
-    assert list(story_lines(told))[-1].startswith("selected: place 1 of ")
-    assert story_json(told)["place"] == 1
+    assert [p.stage for p in explained.steps] == [
+        s.stage for s in found.selection.trace
+    ]
+    assert (explained.place, explained.selected) == (1, len(found.selection.candidates))
+    assert list(story_lines(explained))[-1].startswith("selected: place 1 of ")
+    assert story_json(explained)["place"] == 1
 
 
 def test_the_story_of_a_dropped_candidate_ends_where_it_was_dropped(
@@ -113,15 +134,15 @@ def test_the_story_of_a_dropped_candidate_ends_where_it_was_dropped(
         if [d.reason for _, d in found.selection.explain(c.id)] == ["trim_top_n"]
     )
 
-    told = why(found, beyond.id)
+    explained = why(found, beyond.id)
 
-    assert told.place is None
-    assert told.dropped is not None
-    assert told.dropped.stage == "top_k"
+    assert explained.place is None
+    assert explained.dropped is not None
+    assert explained.dropped.stage == "top_k"
     assert "top_k: dropped: trim_top_n (place=2, at_most=1). Below the k best." in (
-        list(story_lines(told))
+        list(story_lines(explained))
     )
-    assert story_json(told)["story"][-1]["evidence"] == {"place": 2, "at_most": 1}
+    assert story_json(explained)["story"][-1]["evidence"] == {"place": 2, "at_most": 1}
 
 
 def test_a_chunk_that_was_not_recalled_has_no_story(filled: KnowledgeBase) -> None:
@@ -132,10 +153,10 @@ def test_a_chunk_that_was_not_recalled_has_no_story(filled: KnowledgeBase) -> No
 
 def test_what_is_selected_is_said_to_be(filled: KnowledgeBase) -> None:
     """There is nothing to change."""
-    told = why_not(filled, chunk_with(filled, LEAVE[0]), asking())
+    explained = why_not(filled, chunk_with(filled, LEAVE[0]), asking())
 
-    assert (told.outcome, told.changes) == ("selected", ())
-    assert next(iter(why_not_lines(told))) == "it is in the answer:"
+    assert (explained.outcome, explained.changes) == ("selected", ())
+    assert next(iter(why_not_lines(explained))) == "it is in the answer:"
 
 
 def test_a_floor_is_lowered_to_exactly_the_candidate(make_base: Make) -> None:
@@ -148,14 +169,15 @@ def test_a_floor_is_lowered_to_exactly_the_candidate(make_base: Make) -> None:
         c for c in base.search(QUESTION).selection.dropped if c.chunk.text == LEAVE[1]
     )
 
-    told = why_not(base, target.id, asking())
+    explained = why_not(base, target.id, asking())
 
-    assert told.outcome == "dropped"
-    assert told.story is not None
-    assert told.story.dropped is not None
-    assert told.story.dropped.stage == "relevance_floor"
-    assert "also:" in why_not_lines(told)
-    [floor] = [c for c in told.changes if c.assignments[0].name == "relevance_floor"]
+    assert explained.outcome == "dropped"
+    assert explained.story is not None
+    assert explained.story.dropped is not None
+    assert explained.story.dropped.stage == "relevance_floor"
+    [floor] = [
+        c for c in explained.changes if c.assignments[0].name == "relevance_floor"
+    ]
     [line] = floor.assignments
     assert line.variable == "KEPT_RELEVANCE_FLOOR"
     assert (line.before, line.after) == (0.9, target.signals["relevance"])
@@ -173,9 +195,9 @@ def test_k_grows_to_exactly_the_place(filled: KnowledgeBase) -> None:
         if c.chunk.text == LEAVE[1]
     )
 
-    told = why_not(filled, second.id, request)
+    explained = why_not(filled, second.id, request)
 
-    [by_k] = [c for c in told.changes if c.assignments[0].name == "k"]
+    [by_k] = [c for c in explained.changes if c.assignments[0].name == "k"]
     k = by_k.assignments[0].after
     assert by_k.assignments[0].variable == "--top"
     assert second.id in outcome_of(filled, k=k)
@@ -193,11 +215,11 @@ def test_every_reported_change_admits_and_is_ordered_by_size(
         if "lapse" in c.chunk.text
     )
 
-    told = why_not(filled, target.id, asking(k=1))
+    explained = why_not(filled, target.id, asking(k=1))
 
-    sizes = [change.size for change in told.changes]
+    sizes = [change.size for change in explained.changes]
     assert sizes == sorted(sizes)
-    for change in told.changes:
+    for change in explained.changes:
         given = {a.name: a.after for a in change.assignments}
         assert target.id in outcome_of(filled, **{"k": 1, **given})
 
@@ -212,26 +234,26 @@ def test_a_chunk_beyond_recall_has_its_places_and_the_depth_it_needs(
     base.override({"depth": 2, "top_k": 1, "gate_enable": False})
     target = chunk_with(base, "Note 17")
 
-    told = why_not(base, target, asking())
+    explained = why_not(base, target, asking())
 
-    assert told.outcome == "not_recalled"
-    places = {rank.leg: rank.place for rank in told.ranks}
-    assert [rank.depth for rank in told.ranks] == [2, 2]
-    assert told.needed_depth == min(p for p in places.values() if p)
+    assert explained.outcome == "not_recalled"
+    places = {rank.leg: rank.place for rank in explained.ranks}
+    assert [rank.depth for rank in explained.ranks] == [2, 2]
+    assert explained.needed_depth == min(p for p in places.values() if p)
     shallow, deep = (
         {c.id for c in _pool(base, depth)}
-        for depth in (told.needed_depth - 1, told.needed_depth)
+        for depth in (explained.needed_depth - 1, explained.needed_depth)
     )
     assert target in deep - shallow
-    assert any("would recall it" in line for line in why_not_lines(told))
+    assert any("would recall it" in line for line in why_not_lines(explained))
 
 
 def _pool(base: KnowledgeBase, depth: int) -> tuple[Candidate, ...]:
     request = asking(k=1)
     plan = replace(base.plan(request), depth=depth)
     with base.store.shelf("default") as shelf:
-        rehearsal = Rehearsal(shelf, request, base.embedder, base.calibration)
-        return rehearsal.candidates(plan)
+        rerun = Rerun(shelf, request, base.embedder, base.calibration)
+        return rerun.candidates(plan)
 
 
 @pytest.mark.parametrize("filters", [Filters(), Filters(types=("note",))])
@@ -243,14 +265,12 @@ def test_ranks_are_places_in_the_exact_order(
     filled.delete(chunk_with(filled, "Note 5").split(":")[0])
     request = asking(filters=filters)
     with filled.store.shelf("default") as shelf:
-        rehearsal = Rehearsal(shelf, request, filled.embedder, filled.calibration)
+        rerun = Rerun(shelf, request, filled.embedder, filled.calibration)
         dense, keyword = (
-            [c.id for c in _in_order(rehearsal, leg)] for leg in ("dense", "keyword")
+            [c.id for c in _in_order(rerun, leg)] for leg in ("dense", "keyword")
         )
         for chunk in dense:
-            ranks = shelf.ranks(
-                rehearsal.vector, rehearsal.terms, chunk, rehearsal.allowed
-            )
+            ranks = shelf.ranks(rerun.vector, rerun.terms, chunk, rerun.allowed)
 
             assert ranks == {
                 "dense": dense.index(chunk) + 1,
@@ -258,17 +278,15 @@ def test_ranks_are_places_in_the_exact_order(
             }
 
 
-def _in_order(rehearsal: Rehearsal, leg: str) -> Iterator[Candidate]:
-    whole = rehearsal.leg(leg, rehearsal.shelf.chunks)
+def _in_order(rerun: Rerun, leg: str) -> Iterator[Candidate]:
+    whole = rerun.leg(leg, rerun.shelf.chunks)
     for key in whole.keys:
         one = replace(whole, keys=np.array([key]))  # type: ignore[type-var]  # a Cut
-        yield from rehearsal.shelf.candidates(
-            rehearsal.vector, rehearsal.terms, {leg: one}, ()
-        )
+        yield from rerun.shelf.candidates(rerun.vector, rerun.terms, {leg: one}, ())
 
 
-def test_two_settings_are_named_where_one_does_not_do(make_base: Make) -> None:
-    """The first takes it past the floor, the second into the top k."""
+def test_several_settings_are_named_where_one_is_not_enough(make_base: Make) -> None:
+    """The first takes it past one floor, the next past another, the last into k."""
     base = make_base()
     for text in (*NOTES, *LEAVE):
         base.add(text)
@@ -283,14 +301,14 @@ def test_two_settings_are_named_where_one_does_not_do(make_base: Make) -> None:
     )
     target = chunk_with(base, LEAVE[2])
 
-    told = why_not(base, target, asking())
+    explained = why_not(base, target, asking())
 
-    assert told.changes == ()
-    assert told.pairs
-    assert any("these two do" in line for line in why_not_lines(told))
-    for change in told.pairs:
+    assert explained.changes == ()
+    assert explained.pairs
+    assert any("together these do" in line for line in why_not_lines(explained))
+    for change in explained.pairs:
         given = {a.name: a.after for a in change.assignments}
-        assert len(given) == 2
+        assert len(given) == 3
         assert target in outcome_of(base, **given)
 
 
@@ -306,29 +324,29 @@ def test_of_a_document_the_chunk_that_came_farthest_is_explained(
     [receipt] = base.add(f"{long}\n\n{LEAVE[0]} {'It is agreed early. ' * 30}")
     base.override({"top_k": 1, "relevance_floor": 0.999, "near_match_distance": 0.0})
 
-    told = why_not(base, str(receipt.document_id), asking())
+    explained = why_not(base, str(receipt.document_id), asking())
 
-    assert told.chunk_id is not None
-    assert told.chunk_id.startswith(str(receipt.document_id))
+    assert explained.chunk_id is not None
+    assert explained.chunk_id.startswith(str(receipt.document_id))
     assert (
         "leave"
         in {
             c.id: c.text for c in base.store.chunks("default", str(receipt.document_id))
-        }[told.chunk_id]
+        }[explained.chunk_id]
     )
 
 
 def test_filters_that_exclude_are_named(filled: KnowledgeBase) -> None:
-    """Only the condition that excludes is named, and the rest is told without it."""
+    """Only the excluding condition is named; the rest is explained without filters."""
     target = chunk_with(filled, LEAVE[0])
     filters = Filters(types=("note",), documents=(target.split(":")[0],))
 
-    told = why_not(filled, target, asking(filters=filters))
+    explained = why_not(filled, target, asking(filters=filters))
 
-    assert (told.outcome, told.filters) == ("filtered", {"types": ["note"]})
-    assert told.unfiltered is not None
-    assert told.unfiltered.outcome == "selected"
-    lines = list(why_not_lines(told))
+    assert (explained.outcome, explained.filters) == ("filtered", {"types": ["note"]})
+    assert explained.unfiltered is not None
+    assert explained.unfiltered.outcome == "selected"
+    lines = list(why_not_lines(explained))
     assert "types=['note']" in lines[0]
     assert lines[2] == "  it is in the answer:"
 
@@ -355,17 +373,17 @@ def test_each_kind_of_filter_is_named(
     )
 
     filters = Filters(**conditions)  # type: ignore[arg-type]  # any condition
-    told = why_not(base, str(receipt.document_id), asking(filters=filters))
+    explained = why_not(base, str(receipt.document_id), asking(filters=filters))
 
-    assert list(told.filters) == named
+    assert list(explained.filters) == named
 
 
 def test_a_gated_question_is_said_to_be_gated(filled: KnowledgeBase) -> None:
-    """The gate's numbers are told, and what would open it."""
-    told = why_not(filled, chunk_with(filled, LEAVE[0]), asking("hello there"))
+    """The gate's numbers are named, and what would open it."""
+    explained = why_not(filled, chunk_with(filled, LEAVE[0]), asking("hello there"))
 
-    assert told.outcome == "gated"
-    assert next(iter(why_not_lines(told))).startswith(
+    assert explained.outcome == "gated"
+    assert next(iter(why_not_lines(explained))).startswith(
         "the gate refused the question (content_words="
     )
 
@@ -386,7 +404,7 @@ def test_superseded_deleted_and_unknown_names_are_said_plainly(
 
     assert (superseded.outcome, deleted.outcome) == ("superseded", "deleted")
     [line] = why_not_lines(superseded)
-    assert line.endswith(f"document {new.document_id} took its place")
+    assert line.endswith(f"was superseded by document {new.document_id}")
     [line] = why_not_lines(deleted)
     assert "was deleted at 2" in line
     assert source.fate.document_id == new.document_id
@@ -415,10 +433,10 @@ def test_an_alias_stands_for_its_document(base: KnowledgeBase) -> None:
     base.add(LEAVE[0], source_uri="one")
     [copy] = base.add(LEAVE[0], source_uri="two", title="copy")
 
-    told = why_not(base, str(copy.alias_id), asking())
+    explained = why_not(base, str(copy.alias_id), asking())
 
-    assert told.outcome == "selected"
-    assert "stands for document" in next(iter(why_not_lines(told)))
+    assert explained.outcome == "selected"
+    assert " is document " in next(iter(why_not_lines(explained)))
 
 
 def test_an_empty_question_is_refused(filled: KnowledgeBase) -> None:
@@ -431,7 +449,7 @@ def test_an_empty_question_is_refused(filled: KnowledgeBase) -> None:
 def test_every_preset_is_explained_and_deterministic(
     make_base: Make, preset: str
 ) -> None:
-    """Two runs tell the same, and JSON can hold it."""
+    """Two runs give the same, and it is JSON."""
     base = make_base(preset=preset)
     for text in (*NOTES, *LEAVE):
         base.add(text)
@@ -452,12 +470,12 @@ def test_what_no_setting_lets_in_is_said_plainly(make_base: Make) -> None:
         base.add(text)
     target = chunk_with(base, LEAVE[0])
 
-    told = why_not(base, target, asking(item="Sleep"))
+    explained = why_not(base, target, asking(item="Sleep"))
 
-    assert (told.changes, told.pairs) == ((), ())
-    *_, neither, pin = why_not_lines(told)
-    assert neither == "neither one setting nor two that were tried let it in"
-    assert pin == f"--pin {target} forces it in"
+    assert (explained.changes, explained.pairs) == ((), ())
+    *_, nothing, pin = why_not_lines(explained)
+    assert nothing == "no change of up to 3 settings selects it"
+    assert pin == f"to select it regardless: --pin {target}"
 
 
 def test_a_table_of_shares_can_be_emptied(make_base: Make) -> None:
@@ -468,12 +486,12 @@ def test_a_table_of_shares_can_be_emptied(make_base: Make) -> None:
     [near] = base.store.chunks("default", str(receipt.document_id))
     base.override({"token_budget": near.token_len, "reserved_shares": {"budget": 1.0}})
 
-    told = why_not(base, near.id, asking())
+    explained = why_not(base, near.id, asking())
 
-    assert told.story is not None
-    assert told.story.dropped is not None
-    assert told.story.dropped.stage == "reserved_token_budget"
-    turned = {a.name: a.after for c in told.changes for a in c.assignments}
+    assert explained.story is not None
+    assert explained.story.dropped is not None
+    assert explained.story.dropped.stage == "reserved_token_budget"
+    turned = {a.name: a.after for c in explained.changes for a in c.assignments}
     assert turned["reserved_shares"] == {}
 
 
@@ -484,14 +502,144 @@ def test_who_is_displaced_by_a_change_is_told(filled: KnowledgeBase) -> None:
         for c in filled.search(QUESTION, k=1).selection.dropped
         if "lapse" in c.chunk.text
     )
-    told = why_not(filled, target.id, asking(k=1))
+    explained = why_not(filled, target.id, asking(k=1))
     crowd = tuple(f"c{i}" for i in range(7))
-    change = replace(told.changes[0], displaced=crowd, admitted=("d",))
+    change = replace(explained.changes[0], displaced=crowd, admitted=("d",))
 
-    lines = list(why_not_lines(replace(told, changes=(change,))))
+    lines = list(why_not_lines(replace(explained, changes=(change, change))))
 
-    assert "  it displaces c0, c1, c2, c3, c4 and 2 more" in lines
-    assert "  it also lets in d" in lines
+    assert "  it removes c0, c1, c2, c3, c4 and 2 more" in lines
+    assert "  it also adds d" in lines
+    assert "other settings that select it:" in lines
+
+
+NEVER_TURNED = {
+    *("guardrails_enable", "gate_enable", "validation_enable", "score_floor_enable"),
+    *("near_match_distance", "enable_item_tag_filter", "enable_reference_validation"),
+    "validation_model",
+    *("on_violation", "without_stages", "fusion", "low_relevance", "dimension"),
+    *("min_evidence_chars", "enable_batch_query_embedding"),
+    *("query_embed_timeout_seconds", "similarity_threshold", "embeddings_backend"),
+}
+
+
+def test_each_setting_is_turned_one_way_or_never() -> None:
+    """A setting that is added to a preset has to be put into one of the groups."""
+    known = {name for each in PRESETS.values() for name in each.settings.model_fields}
+    groups = (RAISED, LOWERED, EITHER_WAY, SWITCHED_ON, CHOSEN, EMPTIED, NEVER_TURNED)
+
+    assert Counter(name for group in groups for name in group) == Counter(known)
+
+
+def check_advisable(explained: WhyNot) -> int:
+    """Count the assignments of a why-not, each of which a person would make."""
+    turned = [a for c in (*explained.changes, *explained.pairs) for a in c.assignments]
+    for each in turned:
+        if each.name == "k" or each.name in RAISED:
+            assert each.after > each.before, each
+        elif each.name in LOWERED and each.before is not None:
+            assert each.after < each.before, each
+        else:
+            assert each.name not in NEVER_TURNED, each
+            assert each.after is not False, each
+    return len(turned)
+
+
+def test_guardrails_are_not_switched_off_to_let_something_in(make_base: Make) -> None:
+    """What two floors and k keep out comes in by all three; for four, nothing does."""
+    base = make_base()
+    for text in (*NOTES, *LEAVE):
+        base.add(text)
+    base.override({"relevance_floor": 1.0, "relevance_share": 1.0, "top_k": 1})
+    base.override({"near_match_distance": 0.0, "keyword_protection": "none"})
+    target = chunk_with(base, "Note 17")
+    request = asking("How is the ladder checked every ten years?")
+
+    three = why_not(base, target, request)
+    base.override({"cosine_floor": 1.0, "cosine_waiver": 1.0})
+    four = why_not(base, target, request)
+
+    assert three.changes == four.changes == four.pairs == ()
+    assert check_advisable(three) >= 3
+    assert [a.name for a in three.pairs[0].assignments] == [
+        *("relevance_floor", "relevance_share", "top_k")
+    ]
+    assert "no change of up to 3 settings selects it" in why_not_lines(four)
+
+
+def test_the_gate_is_not_switched_off_to_let_something_in(
+    filled: KnowledgeBase,
+) -> None:
+    """Fewer words may be asked for; small talk stays small talk."""
+    explained = why_not(filled, chunk_with(filled, LEAVE[0]), asking("hello there"))
+
+    assert explained.outcome == "gated"
+    check_advisable(explained)
+
+
+def test_nothing_better_is_lost_to_let_something_in(filled: KnowledgeBase) -> None:
+    """A shallower recall or a higher floor would only remove what is better."""
+    filled.override({"diversity": "off", "document_limit": 100})
+    for place in (2, 3, 4):
+        second = filled.search(QUESTION, k=place).selection.candidates[-1]
+
+        explained = why_not(filled, second.id, asking(k=place - 1))
+
+        assert check_advisable(explained)
+        assert not any(change.displaced for change in explained.changes[:1])
+
+
+@pytest.mark.parametrize("preset", sorted(PRESETS))
+def test_whatever_is_proposed_is_what_a_person_would_do(
+    make_base: Make, preset: str
+) -> None:
+    """Limits and depths grow, floors fall, protections are switched on."""
+    base = make_base(preset=preset)
+    for text in (*NOTES, *LEAVE):
+        base.add(text)
+
+    for text in (NOTES[3], *LEAVE[1:]):
+        for question in (QUESTION, "hello there"):
+            for k in (None, 1):
+                request = asking(question, k=k, item="Sleep")
+                check_advisable(why_not(base, chunk_with(base, text), request))
+
+
+def test_a_protection_that_is_off_is_switched_on(make_base: Make) -> None:
+    """The strongest keyword hit comes in by the switch that protects it."""
+    base = make_base(preset="tenant_kb")
+    for text in (*NOTES, *LEAVE):
+        base.add(text)
+    base.override(
+        {"keyword_include_enable": False, "score_floor": 1.0, "rerank_trigger_max": 1.0}
+    )
+    question = "Employees window ladder in room 10 of years"
+
+    explained = why_not(base, chunk_with(base, "Note 10"), asking(question))
+
+    turned = {a.name: a.after for c in explained.changes for a in c.assignments}
+    assert turned["keyword_include_enable"] is True
+
+
+def test_a_k_of_the_request_is_not_taken_for_a_setting(make_base: Make) -> None:
+    """The setting of a preset that is called k as well has no effect beside it."""
+    base = make_base(preset="tenant_kb")
+    for text in (*NOTES, *LEAVE):
+        base.add(text)
+    base.override({"score_floor_enable": False, "max_per_document": 9})
+    found = base.search(QUESTION, k=3)
+    target = found.selection.candidates[-1].id
+
+    given = why_not(base, target, asking(k=1))
+    base.override({"k": 1})
+    stored = why_not(base, target, asking())
+
+    def variables(explained: WhyNot) -> set[str]:
+        return {a.variable for c in explained.changes for a in c.assignments}
+
+    assert "--top" in variables(given)
+    assert "RETRIEVAL_K" not in variables(given)
+    assert "RETRIEVAL_K" in variables(stored)
 
 
 @settings(max_examples=200)
@@ -506,7 +654,7 @@ def test_the_least_change_of_a_monotone_test_is_found(
     above: bool,  # noqa: FBT001 -- drawn by hypothesis
 ) -> None:
     """For a test that holds from an edge on, the edge is found to nine places."""
-    number = Number("x", "X", start / 1000, start / 1000, (-1.0, 1.0), whole=False)
+    number = Number("x", "X", start / 1000, (-1.0, 1.0), whole=False)
     limit = edge / 1000
 
     def good(value: float) -> bool:
@@ -521,7 +669,7 @@ def test_the_least_change_of_a_monotone_test_is_found(
 @given(start=st.integers(1, 500), step=st.integers(1, 100_000))
 def test_the_least_whole_number_is_found_however_far(start: int, step: int) -> None:
     """Without an upper bound the search goes on."""
-    number = Number("x", "X", start, start, (1, float("inf")))
+    number = Number("x", "X", start, (1, float("inf")))
 
     found = number.least(lambda value: value >= start + step)
 
@@ -530,17 +678,16 @@ def test_the_least_whole_number_is_found_however_far(start: int, step: int) -> N
 
 def test_a_number_that_is_none_is_turned_on_mildly() -> None:
     """From none, the least that does it is taken from the milder end."""
-    number = Number("x", "X", None, None, (0.0, 1.0), whole=False, optional=True)
+    number = Number("x", "X", None, (0.0, 1.0), whole=False)
 
     assert number.least(lambda v: v is not None and v <= 0.4) == 0.4
     assert number.size(0.4) == 1.0
 
 
-def test_a_number_can_be_switched_off() -> None:
-    """None is tried where no number does it."""
-    number = Number("x", "X", 0.5, 0.5, (0.0, 1.0), whole=False, optional=True)
+def test_a_number_without_a_good_value_is_not_turned() -> None:
+    """A failed search is no value."""
+    number = Number("x", "X", 0.5, (0.0, 1.0), whole=False)
 
-    assert number.least(lambda v: v is None) is None
     assert number.least(lambda _: False) is NOTHING
 
 
@@ -575,12 +722,12 @@ class CountingJudge:
 def test_judge_and_reranker_are_asked_once_about_each_candidate() -> None:
     """Hundreds of runs do not become hundreds of calls."""
     counting = CountingJudge()
-    parts = remembering(Parts(0.1, judge=counting, reranker=counting))
+    parts = asked_once(Parts(0.1, judge=counting, reranker=counting))
     pool = candidates("a 0.9\nb 0.8")
     query = Query(text="q")
 
-    assert isinstance(parts.judge, RememberingJudge)
-    assert isinstance(parts.reranker, RememberingReranker)
+    assert parts.judge is not None
+    assert parts.reranker is not None
     for _ in range(3):
         assert parts.judge.review(query, pool) == [Opinion.ACCEPT] * 2
         assert parts.reranker.scores(query, pool) == [0.5, 0.5]
@@ -589,11 +736,11 @@ def test_judge_and_reranker_are_asked_once_about_each_candidate() -> None:
     assert counting.asked == ["a", "b"] * 2
 
 
-def test_a_rehearsal_gives_the_bytes_of_the_query_path(filled: KnowledgeBase) -> None:
+def test_a_rerun_gives_the_bytes_of_the_query_path(filled: KnowledgeBase) -> None:
     """A shallower depth after a deeper one is cut from it, and equal."""
     request = asking()
     with filled.store.shelf("default") as shelf:
-        rehearsal = Rehearsal(shelf, request, filled.embedder, filled.calibration)
+        rerun = Rerun(shelf, request, filled.embedder, filled.calibration)
         for depth in (40, 7, 3, 12):
             configured = filled.configured().changed(depth=depth, top_k=2)
             plan = filled.plan(request, configured)
@@ -601,7 +748,7 @@ def test_a_rehearsal_gives_the_bytes_of_the_query_path(filled: KnowledgeBase) ->
             retriever = filled.retriever(plan)
             found = retriever.chosen(retriever.drawn(shelf, request))
 
-            assert rehearsal.run(plan) == (found.refused, found.selection)
+            assert rerun.run(plan) == (found.refused, found.selection)
 
 
 @settings(
@@ -625,9 +772,9 @@ def test_any_verified_change_is_true(
     base.override({"relevance_floor": floor, "top_k": k})
     target = chunk_with(base, NOTES[place])
 
-    told: WhyNot = why_not(base, target, asking())
+    explained: WhyNot = why_not(base, target, asking())
 
-    for change in (*told.changes, *told.pairs):
+    for change in (*explained.changes, *explained.pairs):
         given_values = {a.name: a.after for a in change.assignments}
         selected = outcome_of(base, **given_values)
         assert selected[change.place - 1] == target
@@ -642,12 +789,12 @@ def test_configurations_are_compared_question_by_question(
     before = filled.configured()
     after = before.changed(top_k=1)
 
-    [told] = diff_configurations(filled, before, after, [asking()])
+    [explained] = diff_configurations(filled, before, after, [asking()])
 
-    assert not told.same
-    assert {m.kind for m in told.moved} == {"lost"}
-    assert {(m.stage, m.reason) for m in told.moved} == {("top_k", "trim_top_n")}
-    shown = difference_json(told)
+    assert not explained.same
+    assert {m.kind for m in explained.moved} == {"lost"}
+    assert {(m.stage, m.reason) for m in explained.moved} == {("top_k", "trim_top_n")}
+    shown = difference_json(explained)
     assert shown["after"]["selected"] == shown["before"]["selected"][:1]
     [back] = diff_configurations(filled, after, before, [asking()])
     assert {m.kind for m in back.moved} == {"added"}
@@ -658,10 +805,10 @@ def test_the_same_configuration_makes_no_difference(filled: KnowledgeBase) -> No
     """Equal settings, equal answers."""
     configured = filled.configured()
 
-    [told] = diff_configurations(filled, configured, configured, [asking()])
+    [explained] = diff_configurations(filled, configured, configured, [asking()])
 
-    assert told.same
-    assert list(difference_lines(told)) == [f"= {QUESTION}"]
+    assert explained.same
+    assert list(difference_lines(explained)) == [f"= {QUESTION}"]
 
 
 def test_refusals_and_answers_are_told_apart(filled: KnowledgeBase) -> None:
@@ -670,14 +817,14 @@ def test_refusals_and_answers_are_told_apart(filled: KnowledgeBase) -> None:
         gate_enable=False, refuse_below=None, relevance_floor=0.0
     )
 
-    [told] = diff_configurations(
+    [explained] = diff_configurations(
         filled, filled.configured(), open_gate, [asking("hello there")]
     )
     [back] = diff_configurations(
         filled, open_gate, filled.configured(), [asking("hello there")]
     )
 
-    assert (told.now_answered, told.now_refused) == (True, False)
+    assert (explained.now_answered, explained.now_refused) == (True, False)
     assert (back.now_answered, back.now_refused) == (False, True)
     assert {m.stage for m in back.moved} == {"gate"}
 
@@ -691,15 +838,17 @@ def test_depth_and_order_are_named_as_what_made_the_difference(
         guardrails_enable=False, top_k=4, depth=4, dense_weight=0.0
     )
 
-    [told] = diff_configurations(filled, wide, shallow, [asking()])
+    [explained] = diff_configurations(filled, wide, shallow, [asking()])
 
-    assert {m.stage for m in told.moved} <= {"recall", "order", "top_k"}
+    assert {m.stage for m in explained.moved} <= {"recall", "order", "top_k"}
     swapped = difference(
-        "q", told.before, replace(told.before, selection=_reversed(told.before))
+        "q",
+        explained.before,
+        replace(explained.before, selection=_reversed(explained.before)),
     )
     assert {m.kind for m in swapped.moved} == {"moved"}
     assert {m.stage for m in swapped.moved} == {"order"}
-    assert any("moves from 1 to 4" in line for line in difference_lines(swapped))
+    assert any("place 1, now 4" in line for line in difference_lines(swapped))
 
 
 def _reversed(answered: Answered) -> object:

@@ -1,12 +1,17 @@
-"""Asking aside: nothing is held while a model is asked, and nothing asked twice."""
+"""Models are called once, and while the store is not held."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from kept.aside import Aside
-from kept.model import Candidate, Chunk, Document, Query
-from kept.presets.plan import Parts
-from kept.stages.rerank import RelevanceReranker
+from kept.explain.model_answers import ModelAnswers
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+    Query,
+)
+from kept.kernel.presets.plan import Parts
+from kept.kernel.stages.rerank import RelevanceReranker
 
 QUERY = Query(text="days of leave")
 RULE = Candidate(
@@ -19,7 +24,7 @@ CHANGED = replace(RULE, chunk=replace(RULE.chunk, text="30 days of leave."))
 
 @dataclass
 class Watched:
-    """A reranker that notes what it is asked, and whether somebody holds the shelf."""
+    """A reranker that notes what it is asked, and whether the shelf is held then."""
 
     id: str = "watched"
     held: bool = False
@@ -31,40 +36,42 @@ class Watched:
         return [0.75] * len(candidates)
 
 
-def scored(aside: Aside, watched: Watched, candidate: Candidate) -> Sequence[float]:
+def scored(
+    models: ModelAnswers, watched: Watched, candidate: Candidate
+) -> Sequence[float]:
     """Have a candidate scored by work that holds something."""
 
     def work() -> Sequence[float]:
         watched.held = True
         try:
-            assert aside.parts.reranker is not None
-            return aside.parts.reranker.scores(QUERY, [candidate])
+            assert models.parts.reranker is not None
+            return models.parts.reranker.scores(QUERY, [candidate])
         finally:
             watched.held = False
 
-    return aside(work)
+    return models(work)
 
 
 def test_a_model_is_asked_once_and_while_nothing_is_held() -> None:
-    """The work lets go, and begins again with the answer."""
+    """The work is aborted, and run again with the answer."""
     watched = Watched()
-    aside = Aside(Parts(near_match_distance=0.2, reranker=watched))
+    models = ModelAnswers(Parts(near_match_distance=0.2, reranker=watched))
 
-    found = [scored(aside, watched, RULE) for _ in range(2)]
+    found = [scored(models, watched, RULE) for _ in range(2)]
 
     assert found == [[0.75], [0.75]]
     assert watched.asked == [("28 days of leave.", False)]
-    assert aside.parts.reranker is not None
-    assert aside.parts.reranker.id == "watched"
+    assert models.parts.reranker is not None
+    assert models.parts.reranker.id == "watched"
 
 
 def test_a_passage_that_has_changed_is_asked_about_again() -> None:
     """What was answered about another text does not count."""
     watched = Watched()
-    aside = Aside(Parts(near_match_distance=0.2, reranker=watched))
+    models = ModelAnswers(Parts(near_match_distance=0.2, reranker=watched))
 
     for candidate in (RULE, CHANGED):
-        scored(aside, watched, candidate)
+        scored(models, watched, candidate)
 
     assert [text for text, _ in watched.asked] == [
         "28 days of leave.",
@@ -72,8 +79,8 @@ def test_a_passage_that_has_changed_is_asked_about_again() -> None:
     ]
 
 
-def test_who_asks_nobody_is_left_as_it_is() -> None:
-    """Calibrated relevance is arithmetic; nothing is begun again for it."""
+def test_a_reranker_that_is_no_model_is_left_as_it_is() -> None:
+    """Calibrated relevance is arithmetic; nothing is run again for it."""
     parts = Parts(near_match_distance=0.2, reranker=RelevanceReranker())
 
-    assert Aside(parts).parts == parts
+    assert ModelAnswers(parts).parts == parts

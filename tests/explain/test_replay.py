@@ -10,15 +10,21 @@ import structlog
 from structlog.testing import capture_logs
 
 from kept.errors import NotFoundError
-from kept.filters import Filters
-from kept.knowledge_base import KnowledgeBase
-from kept.recorded import Recorded, code_version, digest, recorded, request_of
-from kept.replay import Replayed, replay
-from kept.settings import Settings
-from kept.stores.connection import Database
-from kept.stores.recording import GATHERED_SECONDS, Recorder
-from kept.stores.sqlite import FILE
-from kept.telling import replayed_json, replayed_line
+from kept.explain.render import replayed_json, replayed_line
+from kept.explain.replay import Replayed, replay
+from kept.kernel.filters import Filters
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.search.recorded import (
+    Recorded,
+    code_version,
+    digest,
+    recorded,
+    request_of,
+)
+from kept.stores.query_records import GATHERED_SECONDS, Recorder
+from kept.stores.sqlite.connection import SqliteDatabase
+from kept.stores.sqlite.store import FILE
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"
@@ -46,18 +52,18 @@ def keeping(make_base: Make) -> KnowledgeBase:
 
 def again(base: KnowledgeBase) -> Replayed:
     """Run the only recorded query again."""
-    [told] = replay(base, base.last_queries(100))
-    return told
+    [replayed] = replay(base, base.last_queries(100))
+    return replayed
 
 
 def test_nothing_changed_is_identical(keeping: KnowledgeBase) -> None:
     """The same data, configuration and code give the same digest."""
     keeping.search(QUESTION)
 
-    told = again(keeping)
+    replayed = again(keeping)
 
-    assert (told.outcome, told.changed) == ("identical", ())
-    assert replayed_line(told) == f"1 {QUESTION}: identical"
+    assert (replayed.outcome, replayed.changed) == ("identical", ())
+    assert replayed_line(replayed) == f"1 {QUESTION}: identical"
 
 
 def test_a_replay_is_not_recorded(keeping: KnowledgeBase) -> None:
@@ -92,11 +98,11 @@ def test_changed_data_is_named_with_what_it_changed(keeping: KnowledgeBase) -> N
     keeping.search(QUESTION)
     [new] = keeping.add("The Leeds office will open on Saturdays, when it does open.")
 
-    told = again(keeping)
+    replayed = again(keeping)
 
-    assert (told.outcome, told.changed) == ("changed", ("data",))
-    assert told.added == (f"{new.document_id}:0000",)
-    assert "DIFFERENT (changed: data): added" in replayed_line(told)
+    assert (replayed.outcome, replayed.changed) == ("changed", ("data",))
+    assert replayed.added == (f"{new.document_id}:0000",)
+    assert "DIFFERENT (data changed): added" in replayed_line(replayed)
 
 
 def test_a_changed_configuration_is_named(keeping: KnowledgeBase) -> None:
@@ -104,10 +110,10 @@ def test_a_changed_configuration_is_named(keeping: KnowledgeBase) -> None:
     found = keeping.search(QUESTION)
     keeping.override({"top_k": 1})
 
-    told = again(keeping)
+    replayed = again(keeping)
 
-    assert (told.outcome, told.changed) == ("changed", ("configuration",))
-    assert told.lost == tuple(c.id for c in found.selection.candidates[1:])
+    assert (replayed.outcome, replayed.changed) == ("changed", ("configuration",))
+    assert replayed.lost == tuple(c.id for c in found.selection.candidates[1:])
 
 
 def test_a_question_that_is_refused_now_is_said_to_be(keeping: KnowledgeBase) -> None:
@@ -116,15 +122,15 @@ def test_a_question_that_is_refused_now_is_said_to_be(keeping: KnowledgeBase) ->
     keeping.override({"relevance_floor": 1.0, "near_match_distance": 0.0})
     keeping.override({"keyword_protection": "none"})
 
-    told = again(keeping)
+    replayed = again(keeping)
 
-    assert told.refused == (None, "nothing_relevant")
-    assert "now refused: nothing_relevant" in replayed_line(told)
+    assert replayed.refused == (None, "nothing_relevant")
+    assert "now refused: nothing_relevant" in replayed_line(replayed)
     [query] = keeping.last_queries(1)
     refused = replace(query, result={**query.result, "refused": "query_quality"})
     keeping.override({}, unset=["relevance_floor"])
     [back] = replay(keeping, [replace(refused, result_sha256="other")])
-    assert "now answered, was query_quality" in replayed_line(back)
+    assert "now answered, was refused: query_quality" in replayed_line(back)
 
 
 def test_changed_code_is_named_and_may_be_identical(keeping: KnowledgeBase) -> None:
@@ -132,10 +138,10 @@ def test_changed_code_is_named_and_may_be_identical(keeping: KnowledgeBase) -> N
     keeping.search(QUESTION)
     [query] = keeping.last_queries(1)
 
-    [told] = replay(keeping, [replace(query, code="0.0.1+older")])
+    [replayed] = replay(keeping, [replace(query, code="0.0.1+older")])
 
-    assert (told.outcome, told.changed) == ("identical", ("code",))
-    assert replayed_line(told).endswith("identical (changed: code)")
+    assert (replayed.outcome, replayed.changed) == ("identical", ("code",))
+    assert replayed_line(replayed).endswith("identical (code changed)")
 
 
 def test_a_difference_without_a_cause_is_unexplained(keeping: KnowledgeBase) -> None:
@@ -144,12 +150,12 @@ def test_a_difference_without_a_cause_is_unexplained(keeping: KnowledgeBase) -> 
     [query] = keeping.last_queries(1)
     swapped = {**query.result, "selected": query.result["selected"][::-1]}
 
-    [told] = replay(keeping, [replace(query, result_sha256="x", result=swapped)])
+    [replayed] = replay(keeping, [replace(query, result_sha256="x", result=swapped)])
 
-    assert told.outcome == "unexplained"
-    assert told.reordered
-    assert "although data, configuration and code are the same: another order" in (
-        replayed_line(told)
+    assert replayed.outcome == "unexplained"
+    assert replayed.reordered
+    assert replayed_line(replayed).endswith(
+        "although data, configuration and code are unchanged: reordered"
     )
 
 
@@ -170,20 +176,20 @@ def test_without_text_only_fingerprints_are_kept(make_base: Make) -> None:
     base = filled(make_base())
     base.search(QUESTION, k=2)
 
-    told = again(base)
+    replayed = again(base)
 
-    assert told.outcome == "not_recorded"
-    assert (told.recorded.question, told.recorded.request) == (None, {})
-    assert len(told.recorded.question_sha256) == 64
-    assert replayed_json(told)["question"] is None
-    assert "its text was not recorded" in replayed_line(told)
+    assert replayed.outcome == "not_recorded"
+    assert (replayed.recorded.question, replayed.recorded.request) == (None, {})
+    assert len(replayed.recorded.question_sha256) == 64
+    assert replayed_json(replayed)["question"] is None
+    assert "text was not recorded" in replayed_line(replayed)
     stored = (base.store.folder / "kept.sqlite").read_bytes()
     wal = base.store.folder / "kept.sqlite-wal"
     assert QUESTION.encode() not in stored + wal.read_bytes()
 
 
 def test_off_records_nothing(make_base: Make) -> None:
-    """There is nobody who would write."""
+    """There is no writer."""
     base = filled(make_base(record_queries="off"))
     base.search(QUESTION)
 
@@ -256,7 +262,7 @@ def test_a_record_that_cannot_be_written_is_logged(make_base: Make) -> None:
     base = filled(make_base())
     entry = recorded(base.search(QUESTION), "default", with_text=False)
     path = base.store.folder / FILE
-    recorder = Recorder(Database(path, writable=False), keep=3)
+    recorder = Recorder(SqliteDatabase(path, writable=False), keep=3)
 
     with capture_logs() as logs:
         recorder.note("default", lambda: entry)
@@ -347,15 +353,15 @@ def test_levels_decide_what_is_logged(
     try:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(20))
         keeping.search(QUESTION)
-        told = capsys.readouterr().out
+        replayed = capsys.readouterr().out
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
         keeping.search(QUESTION)
         quiet = capsys.readouterr().out
     finally:
         structlog.reset_defaults()
 
-    assert "query_answered" in told
-    assert "candidate_decided" not in told
+    assert "query_answered" in replayed
+    assert "candidate_decided" not in replayed
     assert quiet == ""
 
 
@@ -367,7 +373,7 @@ def test_loggers_of_any_kind_are_heard(
     wrapper: type[structlog.BoundLogger],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The standard library's loggers are asked for their level, others are told."""
+    """The standard library's loggers are asked for their level, others just log."""
     caplog.set_level("INFO")
     structlog.configure(
         wrapper_class=wrapper,

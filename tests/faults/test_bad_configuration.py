@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from commands import Ran, kept
-from kept.cli.mistyped import mistyped
+from kept.doors.cli.unknown_variables import mistyped
 from kept.errors import SettingsError, UnknownPresetError
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 Make = Callable[..., KnowledgeBase]
 ROOT = Path(__file__).parents[2]

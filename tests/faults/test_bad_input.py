@@ -10,7 +10,7 @@ import pytest
 from commands import Ran, kept
 from embedding_server import Vector, not_numbers, serving, zeros
 from kept.errors import InputError
-from kept.knowledge_base import KnowledgeBase
+from kept.knowledge_base.base import KnowledgeBase
 
 GOOD = "The pump TW-C235 costs 410 euro, and its valve 12 euro more."
 SOME_FAILED = 7
@@ -222,7 +222,7 @@ def test_an_argument_that_is_no_text_is_searched_and_shown(
 ) -> None:
     """Bytes that are no UTF-8 on the command line do not break the output."""
     base.add(GOOD)
-    code = "from kept.cli import main; main()"
+    code = "from kept.doors.cli import main; main()"
     store = ["--store", base.settings.store, "--embedder", "hash", "--json"]
 
     ran = subprocess.run(

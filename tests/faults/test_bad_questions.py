@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kept.decisions import Refused
-from kept.embedders.hash import HashEmbedder
 from kept.errors import BadVectorError
-from kept.knowledge_base import KnowledgeBase
-from kept.presets import PRESETS
-from kept.render import found_json
-from kept.retrieve import Found
+from kept.kernel.presets import PRESETS
+from kept.kernel.record import Refused
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders.hash import HashEmbedder
+from kept.search.render import found_json
+from kept.search.retrieve import Found
 
 Make = Callable[..., KnowledgeBase]
 PUMP = "The pump TW-C235 costs 410 euro and is delivered from Leeds within a week."

@@ -14,7 +14,7 @@ import apsw
 import pytest
 
 from commands import apart, forked, kept, started
-from kept.stores.schema import VERSION
+from kept.stores.sqlite.schema import VERSION
 
 TEXT = "Report {0}: pump {0} ran {0} hours at valve {0}. "
 FULL, STORE_ERROR, INPUT_ERROR, MISMATCH, UNHEALTHY = 4, 4, 3, 5, 8

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from commands import forked, kept, written
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.stores.doctor import examine
-from kept.stores.sqlite import FILE
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.sqlite.doctor import examine
+from kept.stores.sqlite.store import FILE
 
 FILES = 30
 CHANGED = 12

@@ -4,9 +4,9 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from commands import forked, kept, written
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.stores.doctor import examine
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.sqlite.doctor import examine
 
 WRITERS = 4
 FILES = 12

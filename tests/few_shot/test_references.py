@@ -10,32 +10,56 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kept import examples_few_shot as example
-from kept.decisions import Selection
-from kept.embedders.hash import HashEmbedder
 from kept.errors import (
     BadVectorError,
     EmbedderError,
     InputError,
     LLMResponseParseError,
 )
-from kept.evidence import EvidenceExtractor, is_grounded
-from kept.labelling import ChunkScorer, ChunkScores, load_scores, prompt_hash
-from kept.model import Candidate, Chunk, Document, Query
-from kept.pipeline import Pipeline
-from kept.ports import Vectors
-from kept.prompts import ContextRecord
-from kept.questionnaire import (
+from kept.few_shot import examples as example
+from kept.few_shot.extraction import (
+    ChunkScorer,
+    ChunkScores,
+    EvidenceExtractor,
+    is_grounded,
+    load_scores,
+    prompt_hash,
+)
+from kept.few_shot.questionnaire import (
     BUILT_IN,
     KeywordTagger,
     Questionnaire,
     load_questionnaire,
     phq8,
 )
-from kept.references import Evidence, ReferenceBundle, check_split
-from kept.stages import CharBudget, LabelRequired, TagFilter, TopK
-from kept.testing import candidates
-from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
+from kept.few_shot.references import (
+    Evidence,
+    ReferenceBundle,
+    check_split,
+)
+from kept.few_shot.transcripts import (
+    ReferenceBuilder,
+    ReferenceChunk,
+    read_transcripts,
+)
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+    Query,
+)
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.ports import Vectors
+from kept.kernel.record import Selection
+from kept.kernel.stages import (
+    CharBudget,
+    LabelRequired,
+    TagFilter,
+    TopK,
+)
+from kept.models.embedders.hash import HashEmbedder
+from kept.models.prompts import ContextRecord
+from kept.testing.tables import candidates
 
 SECRET = b"a secret of the tests"
 PHQ8 = phq8()
@@ -47,7 +71,7 @@ class Scripted:
 
     replies: list[str]
     id: str = "scripted"
-    told: list[Sequence[Mapping[str, str]]] = field(default_factory=list)
+    received: list[Sequence[Mapping[str, str]]] = field(default_factory=list)
 
     def complete(
         self,
@@ -56,7 +80,7 @@ class Scripted:
         json_schema: Mapping[str, Any] | None = None,
     ) -> str:
         """Return the next reply."""
-        self.told.append(messages)
+        self.received.append(messages)
         return self.replies.pop(0)
 
     def stream(self, messages: Sequence[Mapping[str, str]]) -> Iterator[str]:
@@ -229,7 +253,7 @@ def test_evidence_is_embedded_in_one_call_in_order() -> None:
 
 
 def test_no_evidence_embeds_nothing() -> None:
-    """Nothing said, nobody asked."""
+    """Without evidence, no call."""
     embedder = Embedding()
 
     assert Evidence.of({"Sleep": []}, PHQ8).embedded(embedder) == {}
@@ -508,7 +532,7 @@ def test_a_participant_twice_is_refused() -> None:
     """Two rows would get the same ids."""
     row = {"participant": "P1", "lines": ["a"]}
 
-    with pytest.raises(InputError, match="twice"):
+    with pytest.raises(InputError, match="P1' has two rows"):
         ReferenceBuilder(questionnaire=PHQ8)([row, row])
 
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from counting import taken_and_embedded
-from kept.cutting import Cutting, titled
-from kept.embedders.hash import HashEmbedder
-from kept.filters import Filters
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import Receipt, Source
-from kept.stores.doctor import examine
-from kept.stores.sqlite import FILE, SqliteStore
+from kept.ingest.cutting import Cutting, titled
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Receipt, Source
+from kept.kernel.filters import Filters
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders.hash import HashEmbedder
+from kept.stores.sqlite.doctor import examine
+from kept.stores.sqlite.store import FILE, SqliteStore
 from kept.text.draft import Draft, DraftPiece
 from whole_truth import CLOCKS, TABLES
 

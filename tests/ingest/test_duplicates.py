@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.duplicates import (
+from kept.ingest.duplicates import (
     NOTED_MISSES,
     NOTED_REJECTED,
     Comparing,
     DuplicateRules,
+    DuplicateVerdict,
     Opening,
-    Verdict,
     near_duplicate,
 )
-from kept.embedders.hash import HashEmbedder
+from kept.models.embedders.hash import HashEmbedder
 
 EMBEDDER = HashEmbedder()
 RULES = DuplicateRules(cosine=0.90)
@@ -35,7 +35,7 @@ def opening(document_id: str, text: str, vector: np.ndarray | None = None) -> Op
 
 def judged(
     text: str, other: str, rules: DuplicateRules = RULES, chars: int = 800
-) -> Verdict:
+) -> DuplicateVerdict:
     """Hold *text* against one other document."""
     return near_duplicate(
         opening("new", text[:chars]),

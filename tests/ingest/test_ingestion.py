@@ -9,16 +9,21 @@ import numpy as np
 import pytest
 
 from counting import CountingEmbedder, taken_and_embedded
-from kept.duplicates import NOTED_MISSES, NOTED_REJECTED, Opening, Sought
 from kept.errors import EmbedderMismatchError, InputError
-from kept.ingest import Handed, Ingest
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Vectors
-from kept.receipts import Receipt, Source
-from kept.settings import Settings
-from kept.stores import likeness
+from kept.ingest.duplicates import (
+    NOTED_MISSES,
+    NOTED_REJECTED,
+    Opening,
+    SoughtText,
+)
+from kept.ingest.ingestion import Handed, Ingest
+from kept.ingest.receipts import Receipt, Source
+from kept.kernel.ports import Vectors
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import duplicate_rules_of
+from kept.stores import duplicate_lookup as likeness
 from kept.text.draft import Draft, DraftPiece
-from kept.wiring import duplicate_rules_of
 
 Make = Callable[..., KnowledgeBase]
 PAGE = (
@@ -388,7 +393,7 @@ def test_short_lines_are_held_against_the_newest_that_begin_alike(
     )
 
     [found] = base.store.intake("default").openings(
-        [Sought(type="document", opening=opening)],
+        [SoughtText(type="document", opening=opening)],
         duplicate_rules_of(base.settings, base.embedder),
     )
 

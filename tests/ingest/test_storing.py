@@ -6,18 +6,26 @@ from pathlib import Path
 import apsw
 import pytest
 
-from kept.cutting import Cutting, drafted
-from kept.embedders.hash import HashEmbedder
 from kept.errors import InputError, StoreError
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Vectors
-from kept.receipts import NewDocument, Receipt, Source
-from kept.render import receipt_json
-from kept.stores import writing
-from kept.stores.doctor import examine
-from kept.stores.sqlite import FILE, SqliteStore
-from kept.storing import Decided, Prepared, Storing
+from kept.ingest.cutting import Cutting, drafted
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import (
+    NewDocument,
+    Receipt,
+    Source,
+)
+from kept.ingest.storing import (
+    Decided,
+    Prepared,
+    Storing,
+)
+from kept.kernel.ports import Vectors
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders.hash import HashEmbedder
+from kept.search.render import receipt_json
+from kept.stores import row_writer as writing
+from kept.stores.sqlite.doctor import examine
+from kept.stores.sqlite.store import FILE, SqliteStore
 from kept.text.draft import Draft
 from whole_truth import rows_of
 

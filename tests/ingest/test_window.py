@@ -11,13 +11,13 @@ import pytest
 
 from counting import CountingEmbedder
 from kept.errors import EmbedderError, InputError
-from kept.ingest import Handed, Ingest
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Vectors
-from kept.receipts import Receipt, Source
-from kept.render import receipt_json
+from kept.ingest.ingestion import Handed, Ingest
+from kept.ingest.receipts import Receipt, Source
+from kept.kernel.ports import Vectors
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.wiring import cutting_of, duplicate_rules_of
+from kept.search.render import receipt_json
 from kept.text.draft import Draft
-from kept.wiring import cutting_of, duplicate_rules_of
 from whole_truth import rows_of
 
 Make = Callable[..., KnowledgeBase]
@@ -109,7 +109,7 @@ def test_what_comes_out_is_as_if_nothing_was_done_ahead(
     slow = CountingEmbedder(pause_seconds=SLOW)
 
     ours = list(map(receipt_json, path_of(ahead, slow)(entangled(seed))))
-    monkeypatch.setattr("kept.ahead.AT_ONCE", 1)
+    monkeypatch.setattr("kept.ingest.window.AT_ONCE", 1)
     theirs = list(map(receipt_json, path_of(in_turn, slow)(entangled(seed))))
 
     assert {receipt["status"] for receipt in ours} == {
@@ -167,7 +167,9 @@ def test_a_lot_of_text_is_not_held_ahead(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond so many characters each window is stored before more is read."""
-    monkeypatch.setattr("kept.ahead.MOST_CHARS", len(PAGE.format(0)) * WINDOW - 1)
+    monkeypatch.setattr(
+        "kept.ingest.window.MOST_CHARS", len(PAGE.format(0)) * WINDOW - 1
+    )
     read: list[Handed] = []
 
     receipts = path_of(base, CountingEmbedder(pause_seconds=SLOW))(

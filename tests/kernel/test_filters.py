@@ -9,9 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from filter_cases import conditions, nested
-from kept.comparisons import compared, either, every, neither, number_in
 from kept.errors import InputError
-from kept.filters import (
+from kept.kernel.filter_operators import (
+    compared,
+    either,
+    every,
+    neither,
+    number_in,
+)
+from kept.kernel.filters import (
     DEEPEST,
     MOST_CONDITIONS,
     OPERATORS,
@@ -20,8 +26,8 @@ from kept.filters import (
     filters_json,
     filters_of,
 )
-from kept.recorded import request_json, request_of
-from kept.retrieve import Request
+from kept.search.recorded import request_json, request_of
+from kept.search.retrieve import Request
 
 
 def test_plain_filters_are_written_as_they_always_were() -> None:

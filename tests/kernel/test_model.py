@@ -3,8 +3,8 @@
 import pytest
 
 from kept.errors import MissingSignalError
-from kept.model import Query, rescored
-from kept.testing import candidates
+from kept.kernel.model import Query, rescored
+from kept.testing.tables import candidates
 
 
 def test_a_missing_signal_names_those_that_are_there() -> None:

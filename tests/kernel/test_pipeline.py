@@ -16,13 +16,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kept.decisions import Decision, Outcome, Reason, Selection, Verdict
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
-from kept.model import Candidate, Chunk, Document, Query
-from kept.pipeline import Pipeline, Stage, ranked
-from kept.presets import PRESETS, Parts
-from kept.render import record_json
-from kept.stages import (
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+    Query,
+)
+from kept.kernel.pipeline import (
+    Pipeline,
+    Stage,
+    ranked,
+)
+from kept.kernel.presets import PRESETS, Parts
+from kept.kernel.record import (
+    Decision,
+    Outcome,
+    Reason,
+    Selection,
+    Verdict,
+)
+from kept.kernel.stages import (
     AcceptedCap,
     Answerable,
     AskJudge,
@@ -56,7 +70,8 @@ from kept.stages import (
     TokenBudget,
     TopK,
 )
-from kept.testing import ScriptedJudge, candidates
+from kept.search.render import record_json
+from kept.testing.tables import ScriptedJudge, candidates
 
 holds = settings(deadline=None, max_examples=80)
 
@@ -423,10 +438,10 @@ def test_threads_do_not_change_the_record(
 
 SCRIPT = """
 import json
-from kept.model import Query
-from kept.presets import PRESETS, Parts
-from kept.render import record_json
-from kept.testing import candidates
+from kept.kernel.model import Query
+from kept.kernel.presets import PRESETS, Parts
+from kept.search.render import record_json
+from kept.testing.tables import candidates
 
 rows = "\\n".join(
     f"c{n} {n % 7 / 8} bm25={n % 5} relevance={n % 9 / 9} doc=d{n % 4} "
@@ -448,7 +463,7 @@ def test_processes_and_hash_seeds_do_not_change_the_record() -> None:
             env={
                 **os.environ,
                 "PYTHONHASHSEED": seed,
-                "PYTHONPATH": str(Path(__file__).parents[1] / "src"),
+                "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
             },
             capture_output=True,
             check=True,

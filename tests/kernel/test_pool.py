@@ -7,15 +7,30 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from kept.decisions import Decision, Outcome, Selection, Step, Verdict
 from kept.errors import InvariantViolation, MissingSignalError
-from kept.model import Candidate, Query
-from kept.pipeline import Pipeline, Stage
-from kept.pool import Pool, Roll
-from kept.presets import PRESETS, Parts
-from kept.stages import Fuse, OpportunisticRerank, RelevanceReranker, TopK
-from kept.testing import candidates
-from kept.weighing import NOBODY, Weighed, by_columns
+from kept.kernel.columns import (
+    NOBODY,
+    Weighed,
+    by_columns,
+)
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pipeline import Pipeline, Stage
+from kept.kernel.pool import Pool, Roll
+from kept.kernel.presets import PRESETS, Parts
+from kept.kernel.record import (
+    Decision,
+    Outcome,
+    Selection,
+    Step,
+    Verdict,
+)
+from kept.kernel.stages import (
+    Fuse,
+    OpportunisticRerank,
+    RelevanceReranker,
+    TopK,
+)
+from kept.testing.tables import candidates
 
 QUERY = Query(text="how much is it", item="Sleep")
 ROWS = candidates(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kept.products import products
+from kept.kernel.cosines import products
 
 
 @pytest.mark.parametrize("dimension", [3, 384, 5_000])

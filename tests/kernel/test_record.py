@@ -4,8 +4,12 @@ import json
 
 import pytest
 
-from kept.counters import COUNTERS, counters
-from kept.decisions import (
+from kept.kernel.columns import allotted
+from kept.kernel.counters import COUNTERS, counters
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
     Drop,
     Outcome,
     Reason,
@@ -16,10 +20,7 @@ from kept.decisions import (
     seated,
     sift,
 )
-from kept.model import Candidate, Query
-from kept.pipeline import Pipeline
-from kept.pool import Pool
-from kept.stages import (
+from kept.kernel.stages import (
     ExcerptCap,
     OpportunisticRerank,
     ProtectNearMatches,
@@ -28,8 +29,11 @@ from kept.stages import (
     SmallDense,
     TopK,
 )
-from kept.testing import candidates, ids, told
-from kept.weighing import allotted
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 VERBATIM = {
     "soft_score_limit",
@@ -86,7 +90,7 @@ def test_sifting_drops_the_rest_and_spares_the_protected() -> None:
     outcome = sift(candidates("a 0.9\nb 0.8 !"), bad)
 
     assert ids(outcome) == ["b"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "spared", "bad", {"score": 0.8}),
         ("a", "dropped", "bad", {"score": 0.9}),
     ]
@@ -105,7 +109,7 @@ def test_evidence_of_a_limit_can_say_more() -> None:
 
     outcome = allotted(pool, 1, "cap", intent="story").outcome()
 
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "cap", {"place": 2, "at_most": 1, "intent": "story"})
     ]
 

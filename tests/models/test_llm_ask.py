@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from commands import Ran, kept
-from kept.answer import NOTHING_FOUND
 from kept.errors import BackendError, LLMError
-from kept.knowledge_base import KnowledgeBase
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.answer.answer import NOTHING_FOUND
 from loopback import Act, Server, hangs, piece, refuses, says, serving, streams
 
 QUESTION = "When does the Leeds office open?"
@@ -173,7 +173,7 @@ def test_a_fault_of_the_model_fails_the_question(
 
 def settings_of(store: Path) -> Any:  # noqa: ANN401 -- the settings
     """Return settings that open a knowledge base again."""
-    from kept.settings import Settings  # noqa: PLC0415 -- after the environment is set
+    from kept.knowledge_base.settings import Settings  # noqa: PLC0415 -- after the environment is set
 
     return Settings.of({"store": str(store), "embedder": "hash"})
 

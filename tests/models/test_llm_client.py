@@ -23,8 +23,12 @@ from kept.errors import (
     LLMTimeoutError,
     SettingsError,
 )
-from kept.llm.client import JsonMode, OpenAIChat, Usage
-from kept.llm.settings import LLMSettings
+from kept.models.chat import (
+    JsonMode,
+    OpenAIChat,
+    Usage,
+)
+from kept.models.settings import LLMSettings
 from loopback import (
     Act,
     Counting,

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from kept.evaluating.fixtures import Staging, fixture_report
 from kept.evaluation.fixture import load_fixture
-from kept.settings import Settings
+from kept.evaluation.fixture_runner import Staging, fixture_report
+from kept.knowledge_base.settings import Settings
 from loopback import piece, says, serving, streams
 
 WRITTEN = json.dumps(
@@ -32,7 +32,7 @@ def test_a_model_writes_questions_and_answers(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("KEPT_LLM_MODEL", "loopback")
         settings = Settings.of({"embedder": "hash"})
 
-        found = fixture_report(fixture, settings, staging, tell=lambda *_: None)
+        found = fixture_report(fixture, settings, staging, on_step=lambda *_: None)
 
     [outcome] = found.outcomes
     assert outcome.question.question == "What would a new harbour bridge cost?"

@@ -17,14 +17,14 @@ from kept.errors import (
     LLMTimeoutError,
     SettingsError,
 )
-from kept.llm.judge import LLMJudge, Reference
-from kept.llm.settings import JudgeSettings
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.ports import Opinion
-from kept.prompts import ContextRecord
-from kept.stages.judge import AcceptedCap, AskJudge
-from kept.testing import candidates
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.ports import Opinion
+from kept.kernel.stages.judge import AcceptedCap, AskJudge
+from kept.models.judge import LLMJudge, Reference
+from kept.models.prompts import ContextRecord
+from kept.models.settings import JudgeSettings
+from kept.testing.tables import candidates
 from loopback import (
     Act,
     Handler,

@@ -12,10 +12,10 @@ import httpx
 import pytest
 
 from kept.errors import LLMTimeoutError
-from kept.llm.client import JsonMode, OpenAIChat
-from kept.llm.judge import LLMJudge, Reference
-from kept.llm.settings import LLMSettings
-from kept.ports import Opinion
+from kept.kernel.ports import Opinion
+from kept.models.chat import JsonMode, OpenAIChat
+from kept.models.judge import LLMJudge, Reference
+from kept.models.settings import LLMSettings
 
 SECRET = b"a secret of the tests"
 TALK = [{"role": "user", "content": "Tell a very long story about a lighthouse."}]

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from commands import Ran, kept
-from kept import examples_few_shot
-from kept.questionnaire import phq8
+from kept.few_shot import examples as examples_few_shot
+from kept.few_shot.questionnaire import phq8
 from loopback import Act, Handler, Request, refuses, says, serving
 
 NIGHT = "I wake at three nearly every night and then I lie awake until it gets light."

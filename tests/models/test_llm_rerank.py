@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from kept.errors import LLMError, LLMResponseParseError, MissingSignalError
-from kept.llm.rerank import EndpointReranker, ListwiseReranker
-from kept.llm.timing import TimedReranker
-from kept.model import Query
-from kept.prompts import ContextRecord
-from kept.testing import candidates
+from kept.kernel.model import Query
+from kept.models.prompts import ContextRecord
+from kept.models.rerank import EndpointReranker, ListwiseReranker
+from kept.models.rerank_timing import TimedReranker
+from kept.testing.tables import candidates
 from loopback import (
     Act,
     Handler,

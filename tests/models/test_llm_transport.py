@@ -10,15 +10,15 @@ import anyio
 import pytest
 
 from kept.errors import LLMConnectionError
-from kept.llm.client import OpenAIChat
-from kept.llm.settings import LLMSettings
-from kept.llm.transport import Session
+from kept.models.chat import OpenAIChat
+from kept.models.http_client import ClientLoop
+from kept.models.settings import LLMSettings
 
 
 @pytest.mark.filterwarnings("error")
 def test_what_was_just_begun_is_called_off_too() -> None:
     """A task whose first step is still to come, as of a connection being opened."""
-    session = Session(LLMSettings())
+    session = ClientLoop(LLMSettings())
     closed_after, begun_after = 0.1, 0.3
 
     async def connect() -> None:
@@ -44,7 +44,7 @@ def test_what_was_just_begun_is_called_off_too() -> None:
 @pytest.mark.filterwarnings("error")
 def test_what_is_submitted_to_a_closed_session_is_called_off() -> None:
     """Whoever asks while another thread closes is told, and does not wait for ever."""
-    session = Session(LLMSettings())
+    session = ClientLoop(LLMSettings())
     session.close()
 
     given = session.submit(asyncio.sleep(60))
@@ -55,7 +55,7 @@ def test_what_is_submitted_to_a_closed_session_is_called_off() -> None:
 
 def test_what_is_being_submitted_is_called_off_too() -> None:
     """Closing waits until it is known what is in flight, so that all of it ends."""
-    session = Session(LLMSettings())
+    session = ClientLoop(LLMSettings())
     closing = threading.Thread(target=session.close)
 
     with session.giving:

@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kept.errors import NotFoundError, SettingsError
-from kept.prompts import (
+from kept.models.prompts import (
     BUILT_IN,
     ContextRecord,
     Drift,

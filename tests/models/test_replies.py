@@ -3,7 +3,11 @@
 import pytest
 
 from kept.errors import LLMResponseParseError
-from kept.replies import misfit, parsed, shown
+from kept.models.replies import (
+    misfit,
+    parsed,
+    shown,
+)
 
 ANY: dict[str, object] = {}
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from kept.differences import diff_configurations
-from kept.explain import why_not
-from kept.knowledge_base import KnowledgeBase
-from kept.model import Candidate, Query
-from kept.ports import Opinion
-from kept.retrieve import Request
+from kept.explain.diff import diff_configurations
+from kept.explain.explanations import why_not
+from kept.kernel.model import Candidate, Query
+from kept.kernel.ports import Opinion
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import Request
 
 QUESTION = "How many days of leave do employees have after ten years?"
 RULE = "Employees have 28 days of leave, and five more after ten years."

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from kept import model_sources, models
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
+from kept.models import weight_sources as model_sources
+from kept.models import weights as models
 from loopback import Discreet
 
 FILES = ("model.safetensors", "tokenizer.json")
@@ -162,7 +163,7 @@ def test_two_processes_may_install_at_once(original: Path, cache: Path) -> None:
     """Both succeed, and one sound model is there."""
     code = (
         "from pathlib import Path\n"
-        "from kept import models\n"
+        "from kept.models import weights as models\n"
         f"models.install(source=Path({str(original)!r}))\n"
     )
     environment = {**os.environ, "PYTHONPATH": "src"}

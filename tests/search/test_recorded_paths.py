@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from kept.errors import NotFoundError
-from kept.knowledge_base import KnowledgeBase
-from kept.retrieve import Request
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import Request
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"

@@ -19,12 +19,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kept.errors import EmbedderMismatchError, InputError
-from kept.filters import Filters
-from kept.knowledge_base import KnowledgeBase
-from kept.pool import Pool
-from kept.render import found_json
-from kept.retrieve import Request
-from kept.stores.doctor import rebuild
+from kept.kernel.filters import Filters
+from kept.kernel.pool import Pool
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.render import found_json
+from kept.search.retrieve import Request
+from kept.stores.sqlite.doctor import rebuild
 
 Make = Callable[..., KnowledgeBase]
 FACTS = [
@@ -229,8 +229,9 @@ def test_hash_seeds_and_processes_change_nothing(
     filled(base, FACTS)
     expected = asked(base, QUESTIONS[0])
     code = (
-        "import json, sys; from kept.knowledge_base import KnowledgeBase;"
-        "from kept.settings import Settings; from kept.render import found_json;"
+        "import json, sys; from kept.knowledge_base.base import KnowledgeBase;"
+        "from kept.knowledge_base.settings import Settings;"
+        "from kept.search.render import found_json;"
         "base = KnowledgeBase(Settings(store=sys.argv[1], embedder='hash'));"
         "shown = found_json(base.search(sys.argv[2])); del shown['timings'];"
         "print(json.dumps(shown, ensure_ascii=False))"

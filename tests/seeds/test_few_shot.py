@@ -2,11 +2,16 @@
 
 import pytest
 
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.presets import Parts, preset
-from kept.stages import AcceptedCap, AskJudge, CharBudget, TopK
-from kept.testing import ScriptedJudge, candidates
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets import Parts, preset
+from kept.kernel.stages import (
+    AcceptedCap,
+    AskJudge,
+    CharBudget,
+    TopK,
+)
+from kept.testing.tables import ScriptedJudge, candidates
 
 SLEEP = Query(text="evidence", item="Sleep")
 
@@ -192,7 +197,7 @@ def test_rejected_references_do_not_waste_the_budget_in_default() -> None:
 
 @pytest.mark.parametrize("participant_order", ["abc", "cab", "bca"])
 def test_ordering_is_deterministic(participant_order: str) -> None:
-    """Within an item, references are in retrieval order, whoever came first."""
+    """Within an item, references are in retrieval order, not in order of arrival."""
     rows = {"a": "a 0.5 label.Sleep=1", "b": "b 0.5 label.Sleep=1"}
     rows["c"] = "c 0.9 label.Sleep=1"
     pool = "\n".join(rows[name] for name in participant_order)

@@ -10,14 +10,18 @@ import pytest
 
 from commands import kept
 from counting import CountingEmbedder
-from kept import examples_few_shot
-from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderError, InputError
-from kept.knowledge_base import KnowledgeBase
-from kept.labelling import ChunkScores
-from kept.questionnaire import KeywordTagger, phq8
-from kept.reference_store import ReferenceStore, read_evidence
-from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
+from kept.few_shot import examples as examples_few_shot
+from kept.few_shot.extraction import ChunkScores
+from kept.few_shot.questionnaire import KeywordTagger, phq8
+from kept.few_shot.store import ReferenceStore, read_evidence
+from kept.few_shot.transcripts import (
+    ReferenceBuilder,
+    ReferenceChunk,
+    read_transcripts,
+)
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders.hash import HashEmbedder
 
 PARTICIPANT, EVIDENCE = read_evidence(examples_few_shot.EVIDENCE)
 Make = Callable[..., KnowledgeBase]
@@ -49,7 +53,7 @@ def references(make_base: Make, embedder: CountingEmbedder) -> ReferenceStore:
 
 
 def again(references: ReferenceStore, make_base: Make) -> ReferenceStore:
-    """Open the same store anew, so that the environment is read again."""
+    """Open the same store again, so that the environment is read again."""
     references.base.close()
     return ReferenceStore(make_base(preset="few_shot"), phq8())
 

@@ -1,8 +1,8 @@
 """Grants: deterministic order, trimmed to a budget of tokens."""
 
-from kept.model import Query
-from kept.presets import Parts, preset
-from kept.testing import candidates
+from kept.kernel.model import Query
+from kept.kernel.presets import Parts, preset
+from kept.testing.tables import candidates
 
 
 def chosen(pool: str, **settings: object) -> list[str]:

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kept.embedders.hash import HashEmbedder
-from kept.knowledge_base import KnowledgeBase
-from kept.wiring import embedder_of
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.wiring import embedder_of
+from kept.models.embedders.hash import HashEmbedder
 
 Make = Callable[..., KnowledgeBase]
 CALL = (

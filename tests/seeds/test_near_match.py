@@ -2,13 +2,18 @@
 
 import pytest
 
-from kept.counters import counters
-from kept.decisions import Selection
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.presets import Parts, preset
-from kept.stages import Composite, DistanceThresholds, SoftScoreLimit, TopK
-from kept.testing import candidates
+from kept.kernel.counters import counters
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets import Parts, preset
+from kept.kernel.record import Selection
+from kept.kernel.stages import (
+    Composite,
+    DistanceThresholds,
+    SoftScoreLimit,
+    TopK,
+)
+from kept.testing.tables import candidates
 
 WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"
 BEST = "authority=high chunk_confidence=1 confidence=1 horizon=current"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from kept.knowledge_base import KnowledgeBase
-from kept.retrieve import Found
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import Found
 
 pytestmark = pytest.mark.model
 

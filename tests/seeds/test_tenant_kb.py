@@ -4,11 +4,15 @@ import random
 
 import pytest
 
-from kept.decisions import Selection
-from kept.model import Query
-from kept.presets import GateRules, Parts, preset
-from kept.stages import RelevanceReranker
-from kept.testing import candidates
+from kept.kernel.model import Query
+from kept.kernel.presets import (
+    GateRules,
+    Parts,
+    preset,
+)
+from kept.kernel.record import Selection
+from kept.kernel.stages import RelevanceReranker
+from kept.testing.tables import candidates
 
 QUERY = Query(text="q")
 

@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from kept.knowledge_base import KnowledgeBase
-from kept.pipeline import Pipeline
-from kept.presets import Badge, Plan
-from kept.render import found_json
-from kept.retrieve import Request
-from kept.stages import Fuse, TopK
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets import Badge, Plan
+from kept.kernel.stages import Fuse, TopK
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.render import found_json
+from kept.search.retrieve import Request
 
 Make = Callable[..., KnowledgeBase]
 DOCUMENTS = [

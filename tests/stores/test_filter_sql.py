@@ -16,14 +16,14 @@ from filter_cases import (
     lets_through,
     nested,
 )
-from kept.admitting import admits
 from kept.errors import InputError
-from kept.filters import Condition, Filters
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Shelf
-from kept.settings import Settings
-from kept.stores.filtering import MOST_VALUES
-from kept.stores.writing import ORD_BITS, number_of
+from kept.kernel.filter_matching import admits
+from kept.kernel.filters import Condition, Filters
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.search.ports import Shelf
+from kept.stores.filter_sql import MOST_VALUES
+from kept.stores.row_writer import ORD_BITS, number_of
 
 DOCUMENTS = 60
 

@@ -13,13 +13,18 @@ import pytest
 
 from commands import kept, started
 from kept.errors import InputError, StoreBusyError, StoreError
-from kept.knowledge_base import KnowledgeBase
-from kept.migrating import Migrated, migrate
-from kept.settings import Settings
-from kept.stores import comparing, copying
-from kept.stores.access import Access, Policy, Role
-from kept.stores.audit import AuditLog, AuditRow
-from kept.stores.jobs import Jobs
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.migration import Migrated, migrate
+from kept.knowledge_base.settings import Settings
+from kept.stores.migrate import copy as copying
+from kept.stores.migrate import verify as comparing
+from kept.stores.service.audit_log import AuditLog, AuditRow
+from kept.stores.service.jobs import Jobs
+from kept.stores.service.keys import (
+    Access,
+    Policy,
+    Role,
+)
 from kept.stores.sql import only
 
 QUESTION = "What does the pump of model TW-C235 cost?"

@@ -1,8 +1,8 @@
 """Re-analysis: a store whose words were made otherwise is found and mended."""
 
-from kept.knowledge_base import KnowledgeBase
-from kept.stores.doctor import examine
-from kept.stores.terms import packed
+from kept.knowledge_base.base import KnowledgeBase
+from kept.stores.sqlite.doctor import examine
+from kept.text.terms import packed
 
 
 def test_words_of_another_analysis_are_made_anew(base: KnowledgeBase) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from commands import forked, kept
 from embedding_server import serving
-from kept import reembed as module
-from kept.embedders.hash import HashEmbedder
 from kept.errors import BadVectorError, EmbedderMismatchError
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Vectors
-from kept.reembed import reembed
-from kept.stores.doctor import examine
+from kept.kernel.ports import Vectors
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders.hash import HashEmbedder
+from kept.stores import reembed as module
+from kept.stores.reembed import reembed
+from kept.stores.sqlite.doctor import examine
 
 MISMATCH = 5
 SMALL = HashEmbedder(dimension=64)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.sentences import sentences
+from kept.text.sentences import sentences
 
 
 @pytest.mark.parametrize(

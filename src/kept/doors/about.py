@@ -10,7 +10,7 @@ from typing import Any
 
 import apsw
 
-from kept.stores.schema import VERSION as STORE_SCHEMA
+from kept.stores.sqlite.schema import VERSION as STORE_SCHEMA
 
 BUILD_FACTS = "build.json"
 _OF_AN_EXTRA = re.compile(

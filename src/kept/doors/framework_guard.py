@@ -4,11 +4,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kept.candidates import Given, Passage, pool_of
-from kept.model import Candidate
-from kept.render import candidate_json, decision_json, record_json
-from kept.retrieve import Found, Request
-from kept.selecting import Selecting
+from kept.kernel.model import Candidate
+from kept.knowledge_base.select import Selecting
+from kept.search.render import (
+    candidate_json,
+    decision_json,
+    record_json,
+)
+from kept.search.retrieve import Found, Request
+from kept.search.select import (
+    Given,
+    Passage,
+    pool_of,
+)
 
 KEPT = "kept"
 TOLD = ("chunk_id", "document_id", "score", "relevance", "protected", "signals")
@@ -17,7 +25,7 @@ OnFound = Callable[[Found], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class GuardedDocument:
     """A document that stays: its *place* among those given, and what to say of it."""
 
     place: int
@@ -25,7 +33,7 @@ class Chosen:
 
 
 @dataclass(frozen=True)
-class Guard:
+class FrameworkGuard:
     """Chooses from the results of another retriever, and says why.
 
     *on_found* hears of every selection, also of one that is empty and so has no
@@ -39,7 +47,7 @@ class Guard:
 
     def __call__(
         self, question: str, passages: Sequence[Passage], k: int | None = None
-    ) -> tuple[list[Chosen], Found]:
+    ) -> tuple[list[GuardedDocument], Found]:
         """Return the documents that stay, best first, and the whole result."""
         pool = pool_of(passages, self.given)
         places = {member.id: place for place, member in enumerate(pool.members)}
@@ -53,7 +61,7 @@ class Guard:
             self.on_found(found)
         notes = notes_of(found)
         return [
-            Chosen(places[candidate.id], note)
+            GuardedDocument(places[candidate.id], note)
             for candidate, note in zip(found.selection.candidates, notes, strict=True)
         ], found
 
@@ -67,7 +75,7 @@ def notes_of(found: Found) -> list[dict[str, Any]]:
 
 
 def _note(found: Found, candidate: Candidate) -> dict[str, Any]:
-    shown = candidate_json(candidate)
+    shown: Mapping[str, Any] = candidate_json(candidate)
     return {
         **{name: shown[name] for name in TOLD},
         "decisions": [

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from kept.extras import HAYSTACK
+from kept._runtime import HAYSTACK
 
 HAYSTACK.demand()
 
@@ -16,23 +16,28 @@ from haystack import (  # noqa: E402 -- demanded first
     default_to_dict,
 )
 
-from kept.candidates import Given, Passage  # noqa: E402
-from kept.comparisons import compared, either, every, neither  # noqa: E402
-from kept.errors import InputError  # noqa: E402
-from kept.filters import Filters, filters_of  # noqa: E402
-from kept.integrations.guarding import (  # noqa: E402
+from kept.doors.framework_guard import (  # noqa: E402
     KEPT,
-    Guard,
+    FrameworkGuard,
     metadata_of,
     notes_of,
     passage_from,
     relevance_of,
 )
-from kept.knowledge_base import KnowledgeBase  # noqa: E402
-from kept.render import record_json, refusal_json  # noqa: E402
-from kept.retrieve import Found  # noqa: E402
-from kept.selecting import Selecting  # noqa: E402
-from kept.settings import Settings  # noqa: E402
+from kept.errors import InputError  # noqa: E402
+from kept.kernel.filter_operators import (  # noqa: E402
+    compared,
+    either,
+    every,
+    neither,
+)
+from kept.kernel.filters import Filters, filters_of  # noqa: E402
+from kept.knowledge_base.base import KnowledgeBase  # noqa: E402
+from kept.knowledge_base.select import Selecting  # noqa: E402
+from kept.knowledge_base.settings import Settings  # noqa: E402
+from kept.search.render import record_json, refusal_json  # noqa: E402
+from kept.search.retrieve import Found  # noqa: E402
+from kept.search.select import Given, Passage  # noqa: E402
 
 __all__ = ["KeptGuard", "KeptRetriever"]
 
@@ -235,13 +240,13 @@ class KeptGuard:
         )
         return found
 
-    def _guard(self) -> Guard:
+    def _guard(self) -> FrameworkGuard:
         if self._selecting is None:
             settings = _settings(self.store, self.tenant, self.embedder, self.preset)
             if self.store is not None:
                 self._base = KnowledgeBase(settings)
             self._selecting = Selecting(settings, base=self._base)
-        return Guard(self._selecting, self._given, self.top_k)
+        return FrameworkGuard(self._selecting, self._given, self.top_k)
 
 
 def _settings(*given: str | None) -> Settings:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kept.extras import LANGCHAIN
+from kept._runtime import LANGCHAIN
 
 LANGCHAIN.demand()
 
@@ -24,21 +24,26 @@ from langchain_core.structured_query import (  # noqa: E402
 )
 from pydantic import ConfigDict, Field  # noqa: E402
 
-from kept.candidates import Given, Passage  # noqa: E402
-from kept.comparisons import compared, either, every, neither  # noqa: E402
-from kept.errors import InputError  # noqa: E402
-from kept.filters import Filters  # noqa: E402
-from kept.integrations.guarding import (  # noqa: E402
+from kept.doors.framework_guard import (  # noqa: E402
     KEPT,
-    Guard,
+    FrameworkGuard,
     OnFound,
     metadata_of,
     notes_of,
     passage_from,
 )
-from kept.knowledge_base import KnowledgeBase  # noqa: E402
-from kept.retrieve import Found  # noqa: E402
-from kept.selecting import Selecting  # noqa: E402
+from kept.errors import InputError  # noqa: E402
+from kept.kernel.filter_operators import (  # noqa: E402
+    compared,
+    either,
+    every,
+    neither,
+)
+from kept.kernel.filters import Filters  # noqa: E402
+from kept.knowledge_base.base import KnowledgeBase  # noqa: E402
+from kept.knowledge_base.select import Selecting  # noqa: E402
+from kept.search.retrieve import Found  # noqa: E402
+from kept.search.select import Given, Passage  # noqa: E402
 
 __all__ = ["KeptCompressor", "KeptGuard", "KeptRetriever"]
 
@@ -159,7 +164,7 @@ class KeptCompressor(BaseDocumentCompressor):
     ) -> Sequence[Document]:
         """Return the documents that deserve to be cited, each with its story."""
         given = Given.of(self.scores, order=self.order, ids=self.ids)
-        guard = Guard(self.selecting, given, self.k, self.on_found)
+        guard = FrameworkGuard(self.selecting, given, self.k, self.on_found)
         chosen, _ = guard(query, [self._passage(document) for document in documents])
         return [_noted(documents[one.place], dict(one.note)) for one in chosen]
 

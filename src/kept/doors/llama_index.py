@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from kept.extras import LLAMA_INDEX
+from kept._runtime import LLAMA_INDEX
 
 LLAMA_INDEX.demand()
 
@@ -26,23 +26,28 @@ from llama_index.core.vector_stores import (  # noqa: E402
     MetadataFilters,
 )
 
-from kept.candidates import Given, Passage  # noqa: E402
-from kept.comparisons import compared, either, every, neither  # noqa: E402
-from kept.errors import InputError  # noqa: E402
-from kept.filters import Filters, options_of  # noqa: E402
-from kept.integrations.guarding import (  # noqa: E402
+from kept.doors.framework_guard import (  # noqa: E402
     KEPT,
-    Guard,
+    FrameworkGuard,
     OnFound,
     metadata_of,
     notes_of,
     passage_from,
     relevance_of,
 )
-from kept.knowledge_base import KnowledgeBase  # noqa: E402
-from kept.model import Candidate  # noqa: E402
-from kept.retrieve import Found  # noqa: E402
-from kept.selecting import Selecting  # noqa: E402
+from kept.errors import InputError  # noqa: E402
+from kept.kernel.filter_operators import (  # noqa: E402
+    compared,
+    either,
+    every,
+    neither,
+)
+from kept.kernel.filters import Filters, options_of  # noqa: E402
+from kept.kernel.model import Candidate  # noqa: E402
+from kept.knowledge_base.base import KnowledgeBase  # noqa: E402
+from kept.knowledge_base.select import Selecting  # noqa: E402
+from kept.search.retrieve import Found  # noqa: E402
+from kept.search.select import Given, Passage  # noqa: E402
 
 __all__ = ["KeptPostprocessor", "KeptRetriever"]
 
@@ -187,7 +192,7 @@ class KeptPostprocessor(BaseNodePostprocessor):
             )
             raise InputError(msg)
         given = Given.of(self.scores, order=self.order, ids=self.ids)
-        guard = Guard(self.selecting, given, self.k, self.on_found)
+        guard = FrameworkGuard(self.selecting, given, self.k, self.on_found)
         chosen, _ = guard(query_bundle.query_str, [_passage(node) for node in nodes])
         return [_noted(nodes[one.place], dict(one.note)) for one in chosen]
 

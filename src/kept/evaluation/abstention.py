@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kept.errors import InputError
+from kept.evaluation.probability_scores import auroc_of
 from kept.evaluation.resampling import (
     STANDARD,
     Floats,
@@ -16,8 +17,8 @@ from kept.evaluation.resampling import (
     share_of,
 )
 from kept.evaluation.runs import EvaluationRun
-from kept.evaluation.scores import auroc_of
 from kept.evaluation.selective import (
+    AREAS,
     Attempt,
     RiskCoverage,
     curve_names,
@@ -29,11 +30,11 @@ COVERAGES = (0.5, 0.8, 0.9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question of known answerability, and how the system took it.
+class AbstentionCase:
+    """A question that is known to be answerable or not, and the system's reaction.
 
-    *confidence* None means refused before anything was scored. *correct* says
-    whether a citation, if there was one, was a right one.
+    *confidence* None means that it was refused before anything was scored. *correct*
+    is whether the citation, if there was one, was right.
     """
 
     answerable: bool
@@ -45,7 +46,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloorRates:
-    """What happens at one floor; None is the system as it is configured.
+    """The rates at one floor; None is the system as it is configured.
 
     A false citation is an unanswerable question that was answered, a false
     refusal an answerable one that was not.
@@ -60,16 +61,16 @@ class FloorRates:
 
     @property
     def name(self) -> str:
-        """What a table calls the floor."""
+        """The floor's name in tables."""
         return "as configured" if self.floor is None else f"{self.floor:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstentionReport:
-    """How well confidence separates what can be answered from what cannot.
+    """How well confidence separates answerable from unanswerable questions.
 
-    The curve answers the surest questions first; answering an unanswerable one
-    or citing a wrong document is a loss of 1.
+    The curve answers the most confident questions first. To answer an unanswerable
+    question or to cite a wrong document is a loss of 1.
     """
 
     answerable: int
@@ -86,7 +87,7 @@ class AbstentionReport:
 
     @property
     def figures(self) -> list[tuple[str, Interval | None]]:
-        """The figures of the whole curve, by the names that tables have for them."""
+        """The figures of the whole curve, by their names in tables."""
         kinds = self.auroc_by_kind.items()
         return [
             ("AURC", self.aurc),
@@ -99,10 +100,10 @@ class AbstentionReport:
         ]
 
 
-def asked_in(run: EvaluationRun) -> tuple[Asked, ...]:
-    """Take the questions of known answerability from a run."""
+def asked_in(run: EvaluationRun) -> tuple[AbstentionCase, ...]:
+    """Return the questions of a run that are marked as answerable or not."""
     return tuple(
-        Asked(
+        AbstentionCase(
             answerable=record.answerable,
             confidence=record.confidence,
             correct=record.correct is not False,
@@ -115,7 +116,7 @@ def asked_in(run: EvaluationRun) -> tuple[Asked, ...]:
 
 
 def abstention(
-    asked: Sequence[Asked],
+    asked: Sequence[AbstentionCase],
     *,
     floors: Iterable[float] = (),
     coverages: Iterable[float] = COVERAGES,
@@ -150,10 +151,7 @@ def abstention(
         answerable=sum(a.answerable for a in asked),
         unanswerable=sum(not a.answerable for a in asked),
         curve=risk_coverage(attempts),
-        aurc=found["aurc"],
-        augrc=found["augrc"],
-        excess_aurc=found["excess_aurc"],
-        excess_augrc=found["excess_augrc"],
+        **{name: found[name] for name in AREAS},
         auroc=found["auroc"],
         auroc_by_kind={kind: found[f"auroc {kind}"] for kind in kinds},
         risk_at={level: found[f"risk at {level:g}"] for level in levels},
@@ -162,23 +160,22 @@ def abstention(
 
 
 def _at_floor(
-    asked: Sequence[Asked], floor: float | None, kinds: Sequence[str]
+    asked: Sequence[AbstentionCase], floor: float | None, kinds: Sequence[str]
 ) -> dict[str, Statistic]:
     """Make the statistics of one floor."""
     cited = [_cited(a, floor) for a in asked]
-    everyone = [True] * len(asked)
-    return {
-        "coverage": share_of(cited, everyone),
-        "risk": share_of([not (a.answerable and a.correct) for a in asked], cited),
-        "citation": share_of(cited, [not a.answerable for a in asked]),
-        "refusal": share_of([not c for c in cited], [a.answerable for a in asked]),
-        **{
-            f"citation {kind}": share_of(
-                cited, [not a.answerable and a.kind == kind for a in asked]
-            )
-            for kind in kinds
-        },
+    answerable = [a.answerable for a in asked]
+    wrong = [not (a.answerable and a.correct) for a in asked]
+    statistics = {
+        "coverage": share_of(cited, [True] * len(asked)),
+        "risk": share_of(wrong, cited),
+        "citation": share_of(cited, [not each for each in answerable]),
+        "refusal": share_of([not each for each in cited], answerable),
     }
+    for kind in kinds:
+        of_kind = [not a.answerable and a.kind == kind for a in asked]
+        statistics[f"citation {kind}"] = share_of(cited, of_kind)
+    return statistics
 
 
 def _rates(
@@ -194,20 +191,23 @@ def _rates(
     )
 
 
-def _cited(asked: Asked, floor: float | None) -> bool:
+def _cited(asked: AbstentionCase, floor: float | None) -> bool:
     if floor is None:
         return not asked.refused
     return asked.confidence is not None and asked.confidence >= floor
 
 
-def _attempt(asked: Asked) -> Attempt:
-    if asked.confidence is None:
+def _attempt(asked: AbstentionCase) -> Attempt:
+    if asked.confidence is None:  # no floor would have cited it
         return Attempt(None, 0)
     return Attempt(0 if asked.answerable and asked.correct else 1, asked.confidence)
 
 
-def _auroc(asked: Sequence[Asked], kind: str | None) -> Statistic:
-    """Separate the answerable from the unanswerable, of one *kind* or of all."""
+def _auroc(asked: Sequence[AbstentionCase], kind: str | None) -> Statistic:
+    """Make the AUROC of answerable against unanswerable questions of one *kind*.
+
+    With None, those of all kinds count.
+    """
     lowest = float("-inf")
     scores = [lowest if a.confidence is None else a.confidence for a in asked]
     part = np.array([a.answerable or kind in {None, a.kind} for a in asked])

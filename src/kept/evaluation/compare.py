@@ -1,9 +1,14 @@
-"""Comparison: two runs, question by question, and what made the difference."""
+"""Comparing two runs question by question, with gates on the difference."""
 
-from collections.abc import Iterable, Sequence
+import operator
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from kept.errors import InputError
+from kept.evaluation.measures import Measures
 from kept.evaluation.resampling import (
     STANDARD,
     Interval,
@@ -13,7 +18,20 @@ from kept.evaluation.resampling import (
 )
 from kept.evaluation.runs import EvaluationRun, QueryRecord
 
+Pairs = Sequence[tuple[QueryRecord, QueryRecord]]
+
 TIE = 1e-9
+COMPARE: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_GATE = re.compile(
+    r"\s*(?:(?P<bound>low|high)\s*\(\s*)?(?P<measure>[^\s<>=]+?)\s*(?P<close>\))?\s*"
+    r"(?P<compare>>=|<=|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +50,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryDelta:
-    """One question under both runs, with where to read both traces."""
+    """One question under both runs, with the addresses of both traces."""
 
     question_id: str
     question: str
@@ -43,16 +61,16 @@ class QueryDelta:
 
     @property
     def difference(self) -> float:
-        """By how much B is better than A."""
+        """How much better B is than A."""
         return round(self.after - self.before, 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """What one cause did to the measure: B's gains and losses that go back to it.
+    """What one cause did to the measure: the gains and losses of B due to it.
 
-    *stage* is the stage whose decision differs; ``recall`` where a document never
-    became a candidate, ``order`` where it was only ranked elsewhere, ``refusal``
+    *stage* is the stage whose decision differs, ``recall`` where a document never
+    became a candidate, ``order`` where it was only ranked elsewhere, and ``refusal``
     where the question was refused.
     """
 
@@ -64,7 +82,7 @@ class Blame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class RunComparison:
     """Run B against run A."""
 
     before: str
@@ -80,7 +98,7 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def delta(self, measure: str) -> Delta:
-        """Return the change of one measure, or say which there are."""
+        """Return the change of one measure; the error lists those there are."""
         for each in self.deltas:
             if each.measure == measure:
                 return each
@@ -91,10 +109,10 @@ class Comparison:
 
 def compare(
     before: EvaluationRun, after: EvaluationRun, *, how: Resampling = STANDARD
-) -> Comparison:
+) -> RunComparison:
     """Compare two runs on the same collection, by every measure they share.
 
-    Single questions and blame go by the first of them.
+    Single questions and blame use the first of them.
     """
     if before.header.collection_fingerprint != after.header.collection_fingerprint:
         msg = (
@@ -110,7 +128,7 @@ def compare(
         msg = f"the runs share no {what}; there is nothing to compare"
         raise InputError(msg)
     everything = _paired(before.records, after.records)
-    return Comparison(
+    return RunComparison(
         before=before.header.name,
         after=after.header.name,
         questions=len(pairs),
@@ -127,9 +145,6 @@ def compare(
             if not run.complete
         ),
     )
-
-
-Pairs = Sequence[tuple[QueryRecord, QueryRecord]]
 
 
 def _paired(before: Iterable[QueryRecord], after: Iterable[QueryRecord]) -> Pairs:
@@ -172,7 +187,7 @@ def _query_delta(measure: str, before: QueryRecord, after: QueryRecord) -> Query
 
 
 def _blame(measure: str, pairs: Pairs) -> tuple[Blame, ...]:
-    """Share each question's difference among the causes that differ in it."""
+    """Share each question's difference equally among its causes."""
     shares: dict[tuple[str, str], dict[str, float]] = {}
     for before, after in pairs:
         difference = after.measures[measure] - before.measures[measure]
@@ -181,8 +196,7 @@ def _blame(measure: str, pairs: Pairs) -> tuple[Blame, ...]:
         better, worse = (after, before) if difference > 0 else (before, after)
         causes = _causes(better, worse)
         for cause in causes:
-            each = shares.setdefault(cause, {})
-            each.setdefault(before.question_id, 0.0)
+            each = shares.setdefault(cause, defaultdict(float))
             each[before.question_id] += difference / len(causes)
     blamed = [
         Blame(
@@ -198,7 +212,7 @@ def _blame(measure: str, pairs: Pairs) -> tuple[Blame, ...]:
 
 
 def _causes(better: QueryRecord, worse: QueryRecord) -> list[tuple[str, str]]:
-    """Say for each relevant document that fared worse what did it."""
+    """Return the cause for each relevant document that is ranked lower or lost."""
     if worse.refusal and not better.refusal:
         return [("refusal", worse.refusal)]
     ranks = {d: i for i, (d, _) in enumerate(worse.ranking)}
@@ -224,3 +238,61 @@ def _cause(document: str, better: QueryRecord, worse: QueryRecord) -> tuple[str,
 
 def _mean(values: Sequence[float]) -> float:
     return round(sum(values) / len(values), 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A condition on the change of a measure from A to B.
+
+    ``nDCG@10 >= -0.005`` bounds the mean difference, ``low(nDCG@10) >= -0.01`` the
+    lower end of its interval.
+    """
+
+    measure: str
+    compare: str
+    limit: float
+    bound: str = "estimate"
+
+    def __str__(self) -> str:
+        name = self.measure
+        if self.bound != "estimate":
+            name = f"{self.bound}({name})"
+        return f"{name} {self.compare} {self.limit:g}"
+
+    @classmethod
+    def parsed(cls, text: str) -> Self:
+        """Parse a gate; the error shows how one is written."""
+        match = _GATE.fullmatch(text)
+        if match is None or bool(match["bound"]) != bool(match["close"]):
+            msg = (
+                f"{text!r} is no gate; write a measure, a comparison and a number, "
+                "such as 'nDCG@10 >= -0.005' or 'low(R@100) >= -0.01'"
+            )
+            raise InputError(msg)
+        [measure] = Measures.named(match["measure"]).names
+        bound = (match["bound"] or "estimate").lower()
+        return cls(measure, match["compare"], float(match["limit"]), bound)
+
+    def held_against(self, comparison: RunComparison) -> "GateVerdict":
+        """Return whether *comparison* passes, and the number that decides."""
+        interval = comparison.delta(self.measure).difference
+        value = float(getattr(interval, self.bound))
+        passed = COMPARE[self.compare](value, self.limit)
+        return GateVerdict(str(self), value, passed)
+
+
+@dataclass(frozen=True, slots=True)
+class GateVerdict:
+    """A gate, the number that decides it, and whether it passed."""
+
+    gate: str
+    value: float
+    passed: bool
+
+
+def gate_verdicts(
+    gates: Iterable[str], comparison: RunComparison
+) -> tuple[GateVerdict, ...]:
+    """Check every gate against *comparison*."""
+    parsed = [Gate.parsed(text) for text in gates]
+    return tuple(gate.held_against(comparison) for gate in parsed)

@@ -1,4 +1,4 @@
-"""The corpus: a collection's passages as a knowledge base, built once and kept."""
+"""A collection's passages as a knowledge base, built once and cached."""
 
 import hashlib
 import json
@@ -12,33 +12,34 @@ from pathlib import Path
 import platformdirs
 
 from kept.errors import InputError
-from kept.evaluation.collection import Collection, Passage
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import Source
-from kept.settings import NO_SERVER, Settings
-from kept.stores.sqlite import FILE
+from kept.evaluation.collection import Collection, CollectionPassage
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Source
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import NO_SERVER, Settings
+from kept.knowledge_base.wiring import Progress, embedder_of
+from kept.stores.sqlite.store import FILE
 from kept.text.draft import Draft
 from kept.text.tokens import analysis_id
-from kept.wiring import Progress, embedder_of
 
 TENANT = "evaluation"
 SCHEME = "passage:"
 MARKER = "collection.json"
 FOLDER_VARIABLE = "KEPT_EVAL_CACHE"
+# Near duplicates stay apart: judgements name each passage.
 APART = 1.0
 
-Tell = Callable[[str, int, int], None]
-"""Is told a step's name, how much of it is done, and of how much."""
+OnStep = Callable[[str, int, int], None]
+"""Called with the name of a step, how much of it is done, and its total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A knowledge base that holds a collection, and whose ids are whose.
+    """A knowledge base that holds a collection.
 
-    *names* gives the collection's ids of every document; a text that the
+    *names* maps each document to its ids in the collection; a text that the
     collection holds more than once is one document with several ids. *lost* counts
-    the passages that have no text to take in.
+    the passages without any text.
     """
 
     base: KnowledgeBase
@@ -53,14 +54,14 @@ def corpus_of(
     settings: Settings,
     *,
     store: Path | None = None,
-    tell: Tell,
+    on_step: OnStep,
     progress: Progress | None = None,
 ) -> Iterator[Corpus]:
-    """Open the knowledge base of a collection, building what is missing of it.
+    """Open the knowledge base of a collection, ingesting what it lacks.
 
     It is kept in *store*, or else in the cache folder under a name that depends on
-    the passages, the embedder, the way texts are cut and the version of Kept. What
-    an interrupted attempt has taken in is not taken in again.
+    the passages, the embedder, the chunking and the version of Kept. An interrupted
+    ingestion is resumed.
     """
     key = _fingerprint(collection, settings)
     folder = store or cache_folder() / f"{collection.name}-{key[:16]}"
@@ -73,10 +74,14 @@ def corpus_of(
         "record_queries": "off",
     }
     if not complete:
+        # Before the first passage, so that an interrupted build is known as ours.
         _mark(folder, key, complete=False)
     with KnowledgeBase(settings.model_copy(update=changed), progress=progress) as base:
         if not complete:
-            _fill(base, collection, tell)
+            total = len(collection.passages)
+            receipts = base.ingest(_handed(p) for p in collection.passages if _text(p))
+            for done, _ in enumerate(receipts, start=1):
+                on_step(f"ingesting {collection.name}", done, total)
             _mark(folder, key, complete=True)
         names = _names(base)
         known = sum(map(len, names.values()))
@@ -91,22 +96,24 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("kept") / "evaluation"
 
 
-def _fill(base: KnowledgeBase, collection: Collection, tell: Tell) -> None:
-    total = len(collection.passages)
-    receipts = base.ingest(_handed(p) for p in collection.passages if _text(p))
-    for done, _ in enumerate(receipts, start=1):
-        tell(f"taking in {collection.name}", done, total)
-
-
-def _handed(passage: Passage) -> Handed:
-    draft = Draft(text=_text(passage), title=passage.title)
-    raw = digest(f"{draft.title}\0{draft.text}")
-    source = Source(uri=f"{SCHEME}{passage.id}", raw_sha256=raw)
+def handed_text(uri: str, text: str, title: str = "") -> Handed:
+    """Return a text for ingestion under a URI."""
+    draft = Draft(text=text, title=title)
+    source = Source(uri=uri, raw_sha256=digest(f"{title}\0{text}"))
     return Handed(source=source, read=lambda: draft)
 
 
-def _text(passage: Passage) -> str:
-    """Return what is read of a passage; one without a text has its title for one."""
+def digest(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _handed(passage: CollectionPassage) -> Handed:
+    return handed_text(f"{SCHEME}{passage.id}", _text(passage), passage.title)
+
+
+def _text(passage: CollectionPassage) -> str:
+    """Return the text to ingest: the title of a passage that has no text."""
     return passage.text if passage.text.strip() else passage.title.strip()
 
 
@@ -126,6 +133,7 @@ def _fingerprint(collection: Collection, settings: Settings) -> str:
     passages = replace(collection, questions=(), qrels={}).fingerprint
     parts = (
         passages,
+        # Another version may chunk or analyse the same text differently.
         version("kept"),
         embedder_of(settings).id,
         str(settings.chunk_chars),
@@ -135,15 +143,10 @@ def _fingerprint(collection: Collection, settings: Settings) -> str:
     return digest("\n".join(parts))
 
 
-def digest(text: str) -> str:
-    """Return the SHA-256 of a text, in hexadecimal."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def _complete(folder: Path, key: str) -> bool:
-    """Tell whether *folder* holds all of a collection; refuse one that holds another.
+    """Return whether *folder* holds all of the collection; raise if it holds another.
 
-    A knowledge base that no evaluation has made is refused as well: it is somebody's.
+    A knowledge base without a marker is the user's own, so it is refused as well.
     """
     marker = folder / MARKER
     if not marker.exists():

@@ -1,8 +1,4 @@
-"""Arms: a fixture's questions with retrieval on, with an oracle, and closed book.
-
-Exit codes of a fixture run: 0 passed, 20 below acceptance, 21 the document did not
-get in as it should (phase 0), 22 there was nothing to ask.
-"""
+"""Running a fixture's questions with retrieval, with an oracle and closed book."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +7,6 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from kept.decisions import Reason, Selection, Verdict
 from kept.evaluation.fixture import Fixture, FixtureQuestion, made_questions
 from kept.evaluation.grader import (
     Faithfulness,
@@ -20,13 +15,14 @@ from kept.evaluation.grader import (
     faithfulness,
     grade,
 )
+from kept.kernel.record import Reason, Selection, Verdict
 
 NEARLY_ALL = 0.6
 HITS_AT = 3
 
 
 class FixtureVerdict(StrEnum):
-    """How a fixture ended."""
+    """The result of a fixture run."""
 
     PASSED = "passed"
     BELOW_ACCEPTANCE = "below_acceptance"
@@ -35,13 +31,13 @@ class FixtureVerdict(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """What the command line returns for it."""
+        """The exit code of the command line."""
         return {"passed": 0, "below_acceptance": 20, "not_ingested": 21}.get(self, 22)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseZero:
-    """What ingestion made of the document."""
+    """The result of ingesting the document."""
 
     chunks: int
     embedded: int
@@ -49,20 +45,18 @@ class PhaseZero:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Name what is wrong before any question is asked."""
-        found = []
-        if self.duplicate:
-            found.append("duplicate_detected")
-        if not self.chunks:
-            found.append("no_chunks")
-        if self.embedded != self.chunks:
-            found.append("embedded_differs_from_chunks")
-        return tuple(found)
+        """Names of what went wrong."""
+        checks = {
+            "duplicate_detected": self.duplicate,
+            "no_chunks": not self.chunks,
+            "embedded_differs_from_chunks": self.embedded != self.chunks,
+        }
+        return tuple(name for name, failed in checks.items() if failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixturePassage:
-    """A chunk that a question can be answered from."""
+    """A chunk to answer a question from."""
 
     chunk_id: str
     text: str
@@ -72,9 +66,9 @@ class FixturePassage:
 class FixtureSystem:
     """The system under test, as callables.
 
-    *search* runs the real query path in the crowded corpus, *oracle* returns the
+    *search* runs the real query path among the distractors, *oracle* returns the
     document's own nearest chunks, *answer* writes an answer from passages (none
-    for the closed book); without *answer* only retrieval is judged.
+    for the closed book). Without *answer* only retrieval is judged.
     """
 
     ingested: PhaseZero
@@ -86,7 +80,7 @@ class FixtureSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Miss:
-    """Why no target was among the first k: the record's own reason.
+    """Why no target was among the first k, with the reason from the record.
 
     *kind* is ``not_recalled``, ``dropped``, ``trimmed`` or ``ranked_low``.
     """
@@ -99,7 +93,7 @@ class Miss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmAnswer:
-    """What one arm answered, its grade and how far its passages bear it out."""
+    """One arm's answer with its grade and its faithfulness."""
 
     text: str
     grade: Grade
@@ -122,8 +116,8 @@ class QuestionOutcome:
 class FixtureReport:
     """All questions of a fixture, their shares and the verdict.
 
-    *shares* holds hits, retrieval_on, oracle, closed_book and faithfulness, each
-    None where it was not run; *failed* names those below acceptance.
+    *shares* has hits, retrieval_on, oracle, closed_book and faithfulness, each None
+    where it was not run; *failed* names those below acceptance.
     """
 
     name: str
@@ -135,10 +129,10 @@ class FixtureReport:
 
 
 def run_fixture(fixture: Fixture, system: FixtureSystem) -> FixtureReport:
-    """Ask the fixture's questions in every arm and judge the whole."""
+    """Ask the fixture's questions in every arm and return the verdict."""
     questions = fixture.questions or made_questions([c.text for c in system.chunks])
     ready = not system.ingested.problems
-    outcomes = tuple(_outcome(q, system, HITS_AT) for q in questions) if ready else ()
+    outcomes = tuple(_outcome(q, system) for q in questions) if ready else ()
     shares = _shares(outcomes)
     failed = tuple(
         name
@@ -157,11 +151,11 @@ def run_fixture(fixture: Fixture, system: FixtureSystem) -> FixtureReport:
 
 
 def targets(question: FixtureQuestion, chunks: Sequence[FixturePassage]) -> set[str]:
-    """Find the chunks that hold a question's target.
+    """Return the ids of the chunks that hold a question's target.
 
-    The target's words decide, spaces aside; where a chunk border cuts it, the
-    chunk with most of it counts. Without a target, any chunk that would pass as
-    an answer does.
+    Its text is compared without spaces; where a chunk boundary cuts it, the chunk
+    with most of its words counts. Without a target, any chunk that would pass as an
+    answer counts.
     """
     if not question.target:
         return {c.chunk_id for c in chunks if grade(question.expected, c.text).passed}
@@ -178,7 +172,7 @@ def targets(question: FixtureQuestion, chunks: Sequence[FixturePassage]) -> set[
 
 
 def miss_reason(selection: Selection, wanted: set[str]) -> Miss:
-    """Read from the record why none of the *wanted* chunks came through."""
+    """Return from the record why none of the *wanted* chunks is at the top."""
     if any(c.id in wanted for c in selection.candidates):
         return Miss(kind="ranked_low")
     gone = {c.id for c in selection.dropped} & wanted
@@ -195,14 +189,12 @@ def miss_reason(selection: Selection, wanted: set[str]) -> Miss:
     return Miss(kind="not_recalled")
 
 
-def _outcome(
-    question: FixtureQuestion, system: FixtureSystem, k: int
-) -> QuestionOutcome:
+def _outcome(question: FixtureQuestion, system: FixtureSystem) -> QuestionOutcome:
     selection = system.search(question.question)
     wanted = targets(question, system.chunks)
     places = [i for i, c in enumerate(selection.candidates) if c.id in wanted]
     rank = places[0] if places else None
-    hit = rank is not None and rank < k
+    hit = rank is not None and rank < HITS_AT
     found = [
         FixturePassage(chunk_id=c.id, text=c.chunk.text) for c in selection.candidates
     ]

@@ -1,4 +1,4 @@
-"""Fixtures at work: one document in a crowd, asked about by way of the real path."""
+"""Running a fixture on a real knowledge base, crowded with distractors."""
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kept import examples
-from kept.answer import Answerer
-from kept.decisions import Selection
-from kept.evaluating.corpus import Tell, digest
-from kept.evaluation.arms import (
+from kept.evaluation import examples
+from kept.evaluation.corpus import OnStep, digest, handed_text
+from kept.evaluation.fixture import Fixture, written_questions
+from kept.evaluation.fixture_arms import (
     HITS_AT,
     FixturePassage,
     FixtureReport,
@@ -19,27 +18,27 @@ from kept.evaluation.arms import (
     PhaseZero,
     run_fixture,
 )
-from kept.evaluation.fixture import Fixture, written_questions
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.model import NOTHING, Candidate
-from kept.pipeline import Pipeline
-from kept.receipts import Receipt, Source
-from kept.retrieve import Request
-from kept.settings import NO_SERVER, Settings
-from kept.sources import Handing
-from kept.text.draft import Draft
-from kept.wiring import process_secret
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Receipt
+from kept.ingest.sources import Handing
+from kept.kernel.model import NOTHING, Candidate
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.record import Selection
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import NO_SERVER, Settings
+from kept.knowledge_base.wiring import process_secret
+from kept.search.answer.answer import Answerer
+from kept.search.retrieve import Request
 
 TENANT = "fixture"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staging:
-    """How a fixture is staged.
+    """What a fixture runs with: the files of *folder* as further distractors.
 
-    The files of *folder* stand around its document. Where it brings no questions, a
-    language model writes *written* of them; with 0 they are made without a model.
+    Where it has no questions, a language model writes *written* of them; with 0 they
+    are made without a model.
     """
 
     folder: Path
@@ -47,7 +46,7 @@ class Staging:
 
     @classmethod
     def in_the_handbook(cls, *, written: int = 0) -> "Staging":
-        """Stage a fixture among the pages of the example handbook."""
+        """Crowd a fixture with the pages of the example handbook."""
         handbook = Path(examples.__file__).parent / "handbook"
         return cls(folder=handbook, written=written)
 
@@ -58,13 +57,13 @@ def fixture_report(
     staging: Staging,
     *,
     overrides: Mapping[str, Any] = NOTHING,
-    tell: Tell,
+    on_step: OnStep,
 ) -> FixtureReport:
-    """Take the fixture in after its crowd, ask its questions, and judge.
+    """Ingest the distractors and the fixture, ask its questions, and judge.
 
-    Everything happens in a knowledge base of its own, which is gone afterwards.
-    *overrides* are settings of the preset. A configured language model writes the
-    answers; without one they are sentences of the passages.
+    Everything happens in a temporary knowledge base. *overrides* are settings of the
+    preset. A configured language model writes the answers; without one they are
+    sentences of the passages.
     """
     with _knowledge_base(settings) as base:
         base.override(overrides)
@@ -72,9 +71,9 @@ def fixture_report(
             model = base.models.demand_chat("writing questions")
             questions = written_questions(model, fixture.text, staging.written)
             fixture = replace(fixture, questions=questions)
-        _crowded(base, fixture, staging.folder, tell)
+        _crowd(base, fixture, staging.folder, on_step)
         [receipt] = base.ingest([_handed("fixture", fixture.text, fixture.title)])
-        return run_fixture(fixture, _Trial(base, receipt).system())
+        return run_fixture(fixture, _IngestedFixture(base, receipt).system())
 
 
 @contextmanager
@@ -90,23 +89,23 @@ def _knowledge_base(settings: Settings) -> Iterator[KnowledgeBase]:
             yield base
 
 
-def _crowded(base: KnowledgeBase, fixture: Fixture, folder: Path, tell: Tell) -> None:
-    """Take in everything that is not the document."""
+def _crowd(
+    base: KnowledgeBase, fixture: Fixture, folder: Path, on_step: OnStep
+) -> None:
+    """Ingest everything but the document."""
     made = [_handed("distractor", text) for text in fixture.distractors]
     everything = [*made, *Handing()([str(folder)])]
     for done, _ in enumerate(base.ingest(everything), start=1):
-        tell("taking in distractors", done, len(everything))
+        on_step("ingesting distractors", done, len(everything))
 
 
 def _handed(kind: str, text: str, title: str = "") -> Handed:
-    draft = Draft(text=text, title=title)
-    raw = digest(f"{title}\0{text}")
-    source = Source(uri=f"{kind}:{raw[:16]}", raw_sha256=raw)
-    return Handed(source=source, read=lambda: draft)
+    sha256 = digest(f"{title}\0{text}")
+    return handed_text(f"{kind}:{sha256[:16]}", text, title)
 
 
-class _Trial:
-    """The system under test, with the document already in it."""
+class _IngestedFixture:
+    """The system under test, with the document ingested."""
 
     def __init__(self, base: KnowledgeBase, receipt: Receipt) -> None:
         self._base = base
@@ -117,7 +116,7 @@ class _Trial:
         self._seen: dict[str, Candidate] = {}
 
     def system(self) -> FixtureSystem:
-        """Return the callables that the arms ask."""
+        """Return the callables for the arms."""
         chunks = self._chunks()
         return FixtureSystem(
             ingested=PhaseZero(
@@ -149,7 +148,7 @@ class _Trial:
         return [FixturePassage(chunk_id=c.id, text=c.chunk.text) for c in forced]
 
     def _nearest(self, question: str, chunk_ids: Sequence[str]) -> list[Candidate]:
-        """Weigh the named chunks, those without a vector left out."""
+        """Return the named chunks as candidates, without those that lack a vector."""
         request = Request(question=question, tenant=TENANT, pinned=frozenset(chunk_ids))
         unsifted = replace(self._base.plan(request), pipeline=Pipeline(()), gate=None)
         found = self._base.retriever(unsifted)(request).selection.candidates

@@ -1,4 +1,4 @@
-"""The grader: whether an answer says what was expected, and only what was read."""
+"""Grading answers: the expected facts are stated, and nothing the passages lack."""
 
 import re
 from collections.abc import Sequence
@@ -46,18 +46,18 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Faithfulness:
-    """The share of an answer's sentences that its passages bear out."""
+    """The share of an answer's sentences that its passages support."""
 
     score: float
     unsupported: tuple[str, ...] = ()
 
 
 def grade(expected: str | Sequence[str], answer: str) -> Grade:
-    """Hold *answer* against what was expected; of several, any one will do.
+    """Compare *answer* with what was expected; of several, any one passes.
 
-    Numbers, sums, percentages and dates are compared by value, in whatever
-    writing; where there are some, they and the names decide. Otherwise most of
-    the expected words must be there, with the same yes or no.
+    Numbers, sums of money, percentages and dates are compared by value; where there
+    are some, they and the names decide. Otherwise most of the expected words must be
+    there, affirmed or denied as expected.
     """
     wanted = [expected] if isinstance(expected, str) else list(expected)
     grades = [_grade(each, _unmarked(answer)) for each in wanted]
@@ -68,8 +68,8 @@ def grade(expected: str | Sequence[str], answer: str) -> Grade:
 def faithfulness(answer: str, passages: Sequence[str]) -> Faithfulness:
     """Check each sentence of *answer* against *passages*.
 
-    A sentence is borne out when every quantity in it and most of its words occur
-    there. An answer that claims nothing is faithful.
+    A sentence is supported if every quantity and most words of it occur there. An
+    answer without claims is faithful.
     """
     sentences = [s for s in sentences_of(_unmarked(answer)) if content_words(s)]
     source = " \n".join(passages)
@@ -104,7 +104,7 @@ def _grade(expected: str, answer: str) -> Grade:
 
 
 def _wanted(expected: str) -> tuple[Quantity, ...]:
-    """Find the quantities that decide; a lone "one" only where nothing else stands."""
+    """Return the quantities that decide; a bare "one" only if it is the only word."""
     found = quantities(expected)
     firm = tuple(q for q in found if not q.bare_one)
     return firm if firm or len(_words(expected)) > 1 else found
@@ -124,6 +124,7 @@ def _by_words(expected: str, answer: str) -> Grade:
     wanted = list(dict.fromkeys(content_words(expected))) or _words(expected)
     said = frozenset(content_words(answer)) | frozenset(_words(answer))
     missing = tuple(w for w in wanted if w not in said)
+    # In floats (1 - 0.8) * 5 is a little less than 1.
     if len(missing) > (1 - WORDS_NEEDED) * len(wanted) + 1e-9:
         return Grade(passed=False, reason="missing", missing=missing)
     if _words(expected) == _words(answer):
@@ -134,12 +135,12 @@ def _by_words(expected: str, answer: str) -> Grade:
 
 
 def _states(text: str) -> bool:
-    """Whether *text* says that something is so, and does not merely name it."""
+    """Return whether *text* is a statement, and not only a name."""
     return bool((AUXILIARIES | NEGATIONS).intersection(_words(text)))
 
 
 def _verdicts(wanted: Sequence[str], answer: str) -> set[bool]:
-    """Say whether the sentences that hold most of *wanted* deny or affirm it."""
+    """Return whether the sentences that share most words with *wanted* are negated."""
     shared = [
         (len(frozenset(content_words(s)).intersection(wanted)), _negated(s))
         for s in sentences_of(answer)
@@ -149,7 +150,7 @@ def _verdicts(wanted: Sequence[str], answer: str) -> set[bool]:
 
 
 def _names(text: str) -> list[str]:
-    """Capitalised words that do not merely begin a sentence."""
+    """Return the capitalised words that do not begin a sentence."""
     rest = without_quantities(text)
     return [
         match.group()

@@ -1,11 +1,11 @@
-"""JUnit: gates and fixtures as test cases that a build server understands."""
+"""JUnit XML for build servers: gates and fixtures as test cases."""
 
 import re
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from kept.evaluation.arms import FixtureReport, Miss
-from kept.evaluation.report import Report
+from kept.evaluation.fixture_arms import FixtureReport, Miss
+from kept.evaluation.report import RunReport
 
 Case = tuple[str, str | None]
 """A test's name, and why it failed; None if it passed."""
@@ -13,17 +13,18 @@ Case = tuple[str, str | None]
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def report_junit(report: Report) -> str:
+def report_junit(report: RunReport) -> str:
     """Write each gate as a test, and the measures as properties."""
-    name = f"{report.run.header.name} on {report.run.header.collection}"
-    cases = [
+    cases: list[Case] = [
         (g.gate, None if g.passed else f"{g.gate} does not hold: it is {g.value:.6f}")
         for g in report.gates
     ]
-    if not cases:
-        cases = [("the evaluation ran", None)]
-    measures = {n: str(value) for n, value in report.measures.items()}
-    return _suite(name, "kept.evaluation", cases, measures.items())
+    return _suite(
+        report.title,
+        "kept.evaluation",
+        cases or [("the evaluation ran", None)],
+        {name: str(value) for name, value in report.measures.items()},
+    )
 
 
 def fixture_junit(report: FixtureReport) -> str:
@@ -32,28 +33,27 @@ def fixture_junit(report: FixtureReport) -> str:
     cases: list[Case] = [("the document was ingested", problems or None)]
     for outcome in report.outcomes:
         name = f"found: {outcome.question.question}"
-        cases.append((name, _told(outcome.miss) if outcome.miss else None))
+        cases.append((name, _described(outcome.miss) if outcome.miss else None))
     for promise in ("hits", "retrieval_on", "oracle", "faithfulness"):
         if (share := report.shares[promise]) is not None:
             failed = f"only {share}" if promise in report.failed else None
             cases.append((f"accepted: {promise}", failed))
     if not report.outcomes and not problems:
         cases.append(("there is something to ask", "no question could be made"))
-    return _suite(report.name, "kept.fixture", cases, [])
+    return _suite(report.name, "kept.fixture", cases, {})
 
 
 def _suite(
-    name: str, group: str, cases: Iterable[Case], properties: Iterable[tuple[str, str]]
+    name: str, group: str, cases: Iterable[Case], properties: dict[str, str]
 ) -> str:
     rows = list(cases)
     failures = str(sum(why is not None for _, why in rows))
     counts = {"tests": str(len(rows)), "failures": failures, "errors": "0"}
     root = ET.Element("testsuites", counts)
     suite = ET.SubElement(root, "testsuite", {"name": _clean(name), **counts})
-    listed = [(n, v) for n, v in properties]
-    if listed:
+    if properties:
         holder = ET.SubElement(suite, "properties")
-        for key, value in listed:
+        for key, value in properties.items():
             ET.SubElement(holder, "property", name=_clean(key), value=_clean(value))
     for case, why in rows:
         test = ET.SubElement(suite, "testcase", classname=group, name=_clean(case))
@@ -64,11 +64,11 @@ def _suite(
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def _told(miss: Miss) -> str:
+def _described(miss: Miss) -> str:
     numbers = ", ".join(f"{k}={v}" for k, v in miss.evidence.items())
     return " ".join(filter(None, (miss.kind, miss.stage, miss.reason, numbers)))
 
 
 def _clean(text: str) -> str:
-    """Leave out the characters that XML cannot hold."""
+    """Remove the characters that XML cannot hold."""
     return _FORBIDDEN.sub("", text)

@@ -1,4 +1,4 @@
-"""Known items: questions made from passages, without a model, always the same."""
+"""Known items: questions made from passages deterministically, without a model."""
 
 import hashlib
 import math
@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W_]+(?:[-'\u2019.][^\W_]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownItem:
-    """A question whose answer is known to stand in one passage."""
+    """A question, its answer, and the index of the passage that has it."""
 
     question: str
     answer: str
@@ -26,11 +26,11 @@ class KnownItem:
 def known_items(
     passages: Sequence[str], *, at_most: int = 3, keywords: int = KEYWORDS
 ) -> tuple[KnownItem, ...]:
-    """Ask about the most telling sentences of *passages*, at most one for each.
+    """Ask about the most specific sentences of *passages*, at most one for each.
 
-    A sentence tells the more, the rarer its words are among the passages; the
-    question names some of its words, chosen by rarity, and leaves the rarest out
-    where there are enough, so that the answer is not in the question.
+    A sentence is specific if its words are rare among the passages. The question
+    names some of its rare words, but not the rarest where there are enough, so that
+    the question does not contain the answer.
     """
     spread = Counter(w for text in passages for w in set(content_words(text)))
     found = []
@@ -58,13 +58,14 @@ def _weight(sentence: str, spread: Counter[str], total: int) -> float:
 
 
 def _keywords(sentence: str, spread: Counter[str], count: int) -> list[str]:
-    """Choose words as they are written, rare ones first, in their order."""
+    """Choose rare words of a sentence, as they are written and in their order."""
     written: dict[str, str] = {}
     for word in _WORD.findall(sentence):
         for folded in content_words(word):
             if len(folded) > 1 and not folded.isdigit():
                 written.setdefault(folded, word)
     rare = sorted(written, key=lambda w: (spread[w], _digest(w)))
+    # The rarest word is most likely the answer.
     chosen = set(rare[1 : count + 1] if len(rare) > count else rare[:count])
     return list(dict.fromkeys(w for folded, w in written.items() if folded in chosen))
 

@@ -1,4 +1,4 @@
-"""Measures: how good a ranking is, by the names that `ir_measures` gives them."""
+"""Measures of a ranking, under their `ir_measures` names."""
 
 import math
 import re
@@ -9,8 +9,7 @@ from typing import Any, Self
 import ir_measures
 
 from kept.errors import InputError
-from kept.evaluation.collection import Qrels
-from kept.evaluation.trec import Ranking, Run, best_first
+from kept.evaluation.trec import Qrels, Ranking, Run, best_first
 
 DEFAULT_MEASURES = ("nDCG@10", "R@100", "RR", "Success@3")
 
@@ -29,7 +28,7 @@ class Measures:
 
     @classmethod
     def named(cls, *names: str) -> Self:
-        """Parse *names*, or say which is unknown."""
+        """Parse *names*; the error names one that is unknown."""
         parsed = tuple(dict.fromkeys(_parsed(name) for name in names))
         if not parsed:
             msg = "no measure was named; name one, such as nDCG@10"
@@ -37,14 +36,15 @@ class Measures:
         return cls(tuple(str(measure) for measure in parsed), parsed)
 
     def of_query(self, grades: Mapping[str, int], ranking: Ranking) -> dict[str, float]:
-        """Measure one ranking; an empty one is worth 0 in every measure.
+        """Measure one ranking; an empty one counts as 0 in every measure.
 
-        Equal scores are broken by document id before anything is measured.
+        Ties are broken by document id before anything is measured.
         """
         return self.of_run({"q": grades}, {"q": ranking})["q"]
 
     def of_run(self, qrels: Qrels, run: Run) -> dict[str, dict[str, float]]:
-        """Measure every judged query; one that the run left out is worth 0."""
+        """Measure every judged query; one that the run left out counts as 0."""
+        # ir_measures leaves out queries without results.
         values = {q: dict.fromkeys(self.names, 0.0) for q in qrels}
         answered = {q: _by_rank(run[q]) for q in qrels if run.get(q)}
         judged = {q: dict(qrels[q]) for q in answered}
@@ -86,6 +86,6 @@ def _parsed(name: str) -> Any:  # noqa: ANN401 -- ir_measures has no types
 
 
 def _by_rank(ranking: Ranking) -> dict[str, float]:
-    """Give the ranks for scores: trec_eval's own are single precision and tie."""
+    """Return ranks in place of scores: trec_eval reads float32, in which more tie."""
     ordered = best_first(ranking)
     return {each: float(len(ordered) - i) for i, (each, _) in enumerate(ordered)}

@@ -1,10 +1,15 @@
-"""Ordinal labels: how far predicted scores are off, by item and by coverage."""
+"""Errors of predicted ordinal scores, by item and by coverage."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import ConfigDict, StrictFloat, StrictInt, TypeAdapter
 
 from kept.errors import InputError
+from kept.evaluation.json_lines import records
 from kept.evaluation.resampling import (
     STANDARD,
     Interval,
@@ -15,6 +20,7 @@ from kept.evaluation.resampling import (
     weighted_mean_of,
 )
 from kept.evaluation.selective import (
+    AREAS,
     Attempt,
     RiskCoverage,
     curve_names,
@@ -27,16 +33,15 @@ COVERAGES = (0.5, 0.6, 0.8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rating:
-    """One participant's score on one item: predicted, and true.
+    """One participant's score on one item; a *prediction* of None is an abstention."""
 
-    *prediction* None means that the system abstained.
-    """
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(coerce_numbers_to_str=True)
 
     participant: str
     item: str
-    prediction: int | None
-    truth: int
-    confidence: float = 0.0
+    prediction: StrictInt | None
+    truth: StrictInt
+    confidence: StrictFloat = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,13 +59,22 @@ class OrdinalReport:
     excess_augrc: Interval | None
 
 
+def load_ratings(path: Path) -> tuple[Rating, ...]:
+    """Load ordinal ratings from JSON lines.
+
+    Each has ``participant``, ``item``, ``prediction`` (a whole number, or null where
+    the system abstained), ``truth`` and optionally ``confidence``.
+    """
+    return records(path, TypeAdapter(Rating), "ratings")
+
+
 def ordinal(
     ratings: Sequence[Rating],
     *,
     coverages: Iterable[float] = COVERAGES,
     how: Resampling = STANDARD,
 ) -> OrdinalReport:
-    """Report on *ratings*; participants are resampled whole."""
+    """Report on *ratings*; the ratings of a participant are resampled together."""
     if not ratings:
         msg = "there are no ratings to report on; give at least one"
         raise InputError(msg)
@@ -85,10 +99,7 @@ def ordinal(
         mae_by_item={item: intervals[f"item {item}"] for item in items},
         mae_at={level: intervals[f"risk at {level:g}"] for level in levels},
         curve=risk_coverage(attempts),
-        aurc=intervals["aurc"],
-        augrc=intervals["augrc"],
-        excess_aurc=intervals["excess_aurc"],
-        excess_augrc=intervals["excess_augrc"],
+        **{name: intervals[name] for name in AREAS},
     )
 
 

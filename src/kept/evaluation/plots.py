@@ -1,7 +1,7 @@
-"""Plots: drawings as plain SVG, without scripts, fonts or colours of their own.
+"""Plots as plain SVG, without scripts, fonts or colours of their own.
 
-Colours come from the page's style sheet through classes, so that one drawing is
-readable in light and dark; series differ in dashes and shapes too.
+Colours come from the page's style sheet through classes, so that a plot is readable
+in light and dark; series differ in dashes and shapes too.
 """
 
 import math
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 WIDTH, HEIGHT = 640, 340
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 40, 52
@@ -31,9 +32,9 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """What is measured along one side, and from where to where.
+    """What one side measures, and its range.
 
-    On a *mirrored* axis the values below zero count upwards again.
+    On a *mirrored* axis values below zero are labelled with their magnitude.
     """
 
     label: str
@@ -41,86 +42,81 @@ class Axis:
     high: float = 1.0
     mirrored: bool = False
 
-    def told(self, value: float) -> str:
-        """Return *value* as it is written at a tick."""
+    def label_at(self, value: float) -> str:
+        """Return the label of the tick at *value*."""
         return f"{abs(value) if self.mirrored else value:g}"
+
+    def share(self, value: float) -> float:
+        """Return how far along the axis *value* is; the middle of an empty one."""
+        span = self.high - self.low
+        return (value - self.low) / span if span else 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """Two axes, and where a value lies on the drawing."""
+    """Two axes, and the coordinates of values in the drawing."""
 
     across: Axis
     up: Axis
 
     def x(self, value: float) -> float:
-        """Return where *value* lies from the left."""
-        return LEFT + _share(value, self.across) * (WIDTH - LEFT - RIGHT)
+        """Return the distance of *value* from the left."""
+        return LEFT + self.across.share(value) * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        """Return where *value* lies from the top."""
-        return HEIGHT - BOTTOM - _share(value, self.up) * (HEIGHT - TOP - BOTTOM)
+        """Return the distance of *value* from the top."""
+        return HEIGHT - BOTTOM - self.up.share(value) * (HEIGHT - TOP - BOTTOM)
 
     def frame(self) -> str:
         """Draw grid, ticks and labels."""
+        bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
         parts = []
         for tick in ticks(self.across):
-            x = _n(self.x(tick))
-            parts.append(
-                f'<line class="grid" x1="{x}" x2="{x}" y1="{TOP}" '
-                f'y2="{HEIGHT - BOTTOM}"/>'
-                f'<text x="{x}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">'
-                f"{self.across.told(tick)}</text>"
-            )
+            x, label = self.x(tick), self.across.label_at(tick)
+            parts.append(_tag("line", cls="grid", x1=x, x2=x, y1=TOP, y2=bottom))
+            parts.append(_tag("text", label, x=x, y=bottom + 18, text_anchor="middle"))
         for tick in ticks(self.up):
-            y = _n(self.y(tick))
-            parts.append(
-                f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" '
-                f'y2="{y}"/><text x="{LEFT - 8}" y="{y}" dy="4" text-anchor="end">'
-                f"{self.up.told(tick)}</text>"
-            )
-        middle = _n((LEFT + WIDTH - RIGHT) / 2)
-        across, up = escape(self.across.label), escape(self.up.label)
-        half = _n((TOP + HEIGHT - BOTTOM) / 2)
-        parts.append(
-            f'<text class="label" x="{middle}" y="{HEIGHT - 10}" '
-            f'text-anchor="middle">{across}</text>'
-            f'<text class="label" transform="translate(16 {half}) rotate(-90)" '
-            f'text-anchor="middle">{up}</text>'
-        )
+            y, label = self.y(tick), self.up.label_at(tick)
+            parts.append(_tag("line", cls="grid", x1=LEFT, x2=right, y1=y, y2=y))
+            parts.append(_tag("text", label, x=LEFT - 8, y=y, dy=4, text_anchor="end"))
+        middle, half = (LEFT + right) / 2, (TOP + bottom) / 2
+        names: dict[str, Any] = {"cls": "label", "text_anchor": "middle"}
+        turned = f"translate(16 {_n(half)}) rotate(-90)"
+        parts.append(_tag("text", self.across.label, x=middle, y=HEIGHT - 10, **names))
+        parts.append(_tag("text", self.up.label, transform=turned, **names))
         return "".join(parts)
+
+    def line(self, points: Points, tone: str, title: str = "") -> str:
+        """Draw a line; points that fall on the same pixel are drawn once."""
+        pixels = [(f"{self.x(x):.1f}", f"{self.y(y):.1f}") for x, y in points]
+        path = " ".join(f"{x},{y}" for x, y in dict.fromkeys(pixels))
+        return _tag("polyline", title=title, cls=f"line {tone}", points=path)
+
+    def dot(self, point: tuple[float, float], tone: str, r: float, title: str) -> str:
+        """Draw a dot."""
+        x, y = self.x(point[0]), self.y(point[1])
+        return _tag("circle", title=title, cls=f"dot {tone}", cx=x, cy=y, r=r)
 
 
 def lines(title: str, plane: Plane, series: Iterable[Series]) -> str:
     """Draw lines with a legend."""
     drawn = list(series)
-    body = "".join(
-        f'<polyline class="line {each.tone}" points="{_path(plane, each.points)}">'
-        f"<title>{escape(each.label)}</title></polyline>"
-        for each in drawn
-    )
+    body = "".join(plane.line(each.points, each.tone, each.label) for each in drawn)
     legend = [(each.label, each.tone) for each in drawn]
     return _drawing(title, plane.frame() + body + _legend(legend, "line"))
 
 
 def reliability_plot(title: str, bins: Sequence[tuple[float, float, int]]) -> str:
-    """Draw (promised, observed, count) against the diagonal of perfect trust."""
+    """Draw (promised, observed, count) against the diagonal of perfect calibration."""
     plane = Plane(Axis("confidence (mean of the bin)"), Axis("share correct"))
     most = max((count for *_, count in bins), default=1)
-    diagonal = _path(plane, [(0, 0), (1, 1)])
-    dots = "".join(
-        f'<circle class="dot one" cx="{_n(plane.x(promised))}" '
-        f'cy="{_n(plane.y(observed))}" r="{_n(4 + 8 * math.sqrt(count / most))}">'
-        f"<title>confidence {promised:.3f}, correct {observed:.3f}, "
-        f"{count} questions</title></circle>"
-        for promised, observed, count in bins
-    )
-    path = _path(plane, [(p, o) for p, o, _ in bins])
-    body = (
-        f'<polyline class="line faint" points="{diagonal}"/>'
-        f'<polyline class="line one" points="{path}"/>{dots}'
-    )
-    legend = [("measured", "one"), ("perfect trust", "faint")]
+    body = plane.line([(0, 0), (1, 1)], "faint")
+    body += plane.line([(p, o) for p, o, _ in bins], "one")
+    for promised, observed, count in bins:
+        label = f"confidence {promised:.3f}, correct {observed:.3f}, {count} questions"
+        radius = 4 + 8 * math.sqrt(count / most)
+        body += plane.dot((promised, observed), "one", radius, label)
+    legend = [("measured", "one"), ("perfect calibration", "faint")]
     return _drawing(title, plane.frame() + body + _legend(legend, "line"))
 
 
@@ -136,72 +132,61 @@ def histograms(  # noqa: PLR0913 -- two of everything
 
     A *mark* is a named line across both.
     """
-    totals = [max(1, sum(relevant)), max(1, sum(irrelevant))]
-    shares = [
-        [count / total for count in counts]
-        for counts, total in zip((relevant, irrelevant), totals, strict=True)
-    ]
+    kinds = [(relevant, "one", 1), (irrelevant, "two", -1)]
+    shares = [[count / max(1, sum(counts)) for count in counts] for counts, *_ in kinds]
     top = max((s for each in shares for s in each), default=1.0) or 1.0
     plane = Plane(across, Axis("share of its kind", -top, top, mirrored=True))
     width = (across.high - across.low) / max(1, len(relevant))
-    bars = []
-    for tone, sign, counts, each in zip(
-        ("one", "two"), (1, -1), (relevant, irrelevant), shares, strict=True
-    ):
+    body = plane.frame()
+    for (counts, tone, sign), each in zip(kinds, shares, strict=True):
         for i, share in enumerate(each):
             left, right = across.low + i * width, across.low + (i + 1) * width
             y0, y1 = sorted((plane.y(0), plane.y(sign * share)))
-            bars.append(
-                f'<rect class="bar {tone}" x="{_n(plane.x(left) + 0.5)}" '
-                f'y="{_n(y0)}" width="{_n(plane.x(right) - plane.x(left) - 1)}" '
-                f'height="{_n(y1 - y0)}"><title>{left:.3f} to {right:.3f}: '
-                f"{counts[i]} ({share:.1%})</title></rect>"
+            body += _tag(
+                "rect",
+                title=f"{left:.3f} to {right:.3f}: {counts[i]} ({share:.1%})",
+                cls=f"bar {tone}",
+                x=plane.x(left) + 0.5,
+                y=y0,
+                width=plane.x(right) - plane.x(left) - 1,
+                height=y1 - y0,
             )
+    if mark:
+        x, label = plane.x(mark[1]), f"{mark[0]} {mark[1]:g}"
+        y1, y2 = TOP - 6, HEIGHT - BOTTOM
+        body += _tag("line", title=label, cls="mark", x1=x, x2=x, y1=y1, y2=y2)
     legend = [(f"{names[0]}, upwards", "one"), (f"{names[1]}, downwards", "two")]
-    line = _marked(plane, *mark) if mark else ""
-    return _drawing(title, plane.frame() + "".join(bars) + line + _legend(legend))
-
-
-def _marked(plane: Plane, label: str, value: float) -> str:
-    x = _n(plane.x(value))
-    return (
-        f'<line class="mark" x1="{x}" x2="{x}" y1="{TOP - 6}" y2="{HEIGHT - BOTTOM}">'
-        f"<title>{escape(label)} {value:g}</title></line>"
-    )
+    return _drawing(title, body + _legend(legend))
 
 
 def funnel(title: str, rows: Sequence[tuple[str, int, int]]) -> str:
-    """Draw for each (stage, before, after) how many went in and came out."""
+    """Draw how many candidates entered and left each (stage, before, after)."""
     most = max((max(before, after) for _, before, after in rows), default=1) or 1
-    height, room, start = 30, WIDTH - 180 - 150, 180
-    parts = []
+    height, start = 30, 180
+    room = WIDTH - start - 150
+    body = ""
     for i, (stage, before, after) in enumerate(rows):
-        y = 8 + i * height
-        parts.append(
-            f'<text x="{start - 10}" y="{y + 15}" text-anchor="end">'
-            f"{escape(_short(stage))}</text>"
-            f'<rect class="bar faint" x="{start}" y="{y}" height="22" '
-            f'width="{_n(room * before / most)}"/>'
-            f'<rect class="bar one" x="{start}" y="{y}" height="22" '
-            f'width="{_n(room * after / most)}">'
-            f"<title>{escape(stage)}: {before} in, {after} out</title></rect>"
-            f'<text x="{_n(start + room * max(before, after) / most + 8)}" '
-            f'y="{y + 15}">{before} → {after}</text>'
+        y, label = 8 + i * height, f"{stage}: {before} in, {after} out"
+        name = stage if len(stage) <= LONGEST_NAME else f"{stage[: LONGEST_NAME - 1]}…"
+        box: dict[str, Any] = {"x": start, "y": y, "height": 22}
+        end = start + room * max(before, after) / most
+        body += (
+            _tag("text", name, x=start - 10, y=y + 15, text_anchor="end")
+            + _tag("rect", cls="bar faint", **box, width=room * before / most)
+            + _tag("rect", "", label, cls="bar one", **box, width=room * after / most)
+            + _tag("text", f"{before} → {after}", x=end + 8, y=y + 15)
         )
-    return _drawing(title, "".join(parts), 16 + len(rows) * height)
+    return _drawing(title, body, 16 + len(rows) * height)
 
 
 def scatter(title: str, plane: Plane, points: Points) -> str:
-    """Draw points above and below the diagonal; equal ones as one larger dot."""
+    """Draw points against the diagonal; equal points as one larger dot."""
     low, high = plane.across.low, plane.across.high
-    diagonal = _path(plane, [(low, low), (high, high)])
-    dots = "".join(
-        f'<circle class="dot {_side(x, y)}" cx="{_n(plane.x(x))}" '
-        f'cy="{_n(plane.y(y))}" r="{_n(2.5 + 1.2 * math.sqrt(count))}">'
-        f"<title>{x:.3f} → {y:.3f}, {count} questions</title></circle>"
-        for (x, y), count in sorted(Counter(points).items())
-    )
-    body = f'<polyline class="line faint" points="{diagonal}"/>{dots}'
+    body = plane.line([(low, low), (high, high)], "faint")
+    for (x, y), count in sorted(Counter(points).items()):
+        tone = "faint" if x == y else "one" if y > x else "two"
+        label = f"{x:.3f} → {y:.3f}, {count} questions"
+        body += plane.dot((x, y), tone, 2.5 + 1.2 * math.sqrt(count), label)
     legend = [("B is better", "one"), ("A is better", "two"), ("equal", "faint")]
     return _drawing(title, plane.frame() + body + _legend(legend))
 
@@ -231,38 +216,30 @@ def _legend(rows: Sequence[tuple[str, str]], mark: str = "dot") -> str:
     x = float(LEFT)
     for label, tone in rows:
         sign = (
-            f'<line class="line {tone}" x2="24" y1="-4" y2="-4"/>'
+            _tag("line", cls=f"line {tone}", x2=24, y1=-4, y2=-4)
             if mark == "line"
-            else f'<circle class="dot {tone}" cx="17" cy="-4" r="6"/>'
+            else _tag("circle", cls=f"dot {tone}", cx=17, cy=-4, r=6)
         )
-        parts.append(
-            f'<g transform="translate({_n(x)} {TOP - 16})">{sign}'
-            f'<text class="legend" x="31">{escape(label)}</text></g>'
-        )
+        text = _tag("text", label, cls="legend", x=31)
+        place = f"translate({_n(x)} {TOP - 16})"
+        parts.append(f'<g transform="{place}">{sign}{text}</g>')
         x += 56 + LETTER * len(label)
     return "".join(parts)
 
 
-def _path(plane: Plane, points: Points) -> str:
-    """Write a line's points, leaving out those that fall on the same spot."""
-    spots = [(f"{plane.x(x):.1f}", f"{plane.y(y):.1f}") for x, y in points]
-    return " ".join(f"{x},{y}" for x, y in dict.fromkeys(spots))
+def _tag(name: str, text: str = "", title: str = "", **attributes: str | float) -> str:
+    """Return an element, its text and attributes escaped."""
+    written = "".join(
+        f' {"class" if key == "cls" else key.replace("_", "-")}="{_escaped(value)}"'
+        for key, value in attributes.items()
+    )
+    inner = f"<title>{escape(title)}</title>" if title else ""
+    return f"<{name}{written}>{inner}{escape(text)}</{name}>"
 
 
-def _share(value: float, axis: Axis) -> float:
-    span = axis.high - axis.low
-    return (value - axis.low) / span if span else 0.5
-
-
-def _side(before: float, after: float) -> str:
-    if after == before:
-        return "faint"
-    return "one" if after > before else "two"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST_NAME else text[: LONGEST_NAME - 1] + "…"
+def _escaped(value: str | float) -> str:
+    return escape(value) if isinstance(value, str) else _n(value)
 
 
 def _n(value: float) -> str:
-    return f"{value:.2f}"
+    return f"{value:.2f}".rstrip("0").rstrip(".")

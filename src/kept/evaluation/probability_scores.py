@@ -1,4 +1,4 @@
-"""Scores: how far a probability can be trusted, and how well it separates."""
+"""How well probabilities are calibrated, and how well scores separate two classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
-    """One row of a reliability table: what was promised and what came true."""
+class ReliabilityBin:
+    """One row of a reliability table: mean probability and share of truths."""
 
     low: float
     high: float
@@ -24,7 +24,7 @@ class Bin:
 
 
 def brier(probabilities: Sequence[float], truths: Sequence[bool]) -> float | None:
-    """Return the mean squared distance of the probabilities from what came true."""
+    """Return the Brier score: the mean squared error of the probabilities."""
     promised, observed = _paired(probabilities, truths)
     if promised.size == 0:
         return None
@@ -33,10 +33,10 @@ def brier(probabilities: Sequence[float], truths: Sequence[bool]) -> float | Non
 
 def reliability(
     probabilities: Sequence[float], truths: Sequence[bool], bins: int = BINS
-) -> tuple[Bin, ...]:
-    """Compare promise and truth in *bins* of equal width; empty ones are left out.
+) -> tuple[ReliabilityBin, ...]:
+    """Compare probabilities and truths in *bins* of equal width, without empty ones.
 
-    A bin holds its lower edge and not its upper one, but the last holds 1.
+    A bin includes its lower edge and not its upper one; the last includes 1.
     """
     promised, observed = _paired(probabilities, truths)
     if promised.size and (promised.min() < 0 or promised.max() > 1):
@@ -47,7 +47,7 @@ def reliability(
         raise InputError(msg)
     place = np.minimum((promised * bins).astype(int), bins - 1)
     return tuple(
-        Bin(
+        ReliabilityBin(
             low=i / bins,
             high=(i + 1) / bins,
             count=int(inside.sum()),
@@ -64,8 +64,8 @@ def calibration_error(
 ) -> float | None:
     """Return the expected calibration error over *bins* of equal width.
 
-    It is the gap between mean promise and share of truths in each bin, weighted
-    by how many fall into it.
+    It is the gap between mean probability and share of truths in each bin, weighted
+    by the bin's size.
     """
     table = reliability(probabilities, truths, bins)
     total = sum(row.count for row in table)
@@ -76,7 +76,7 @@ def calibration_error(
 
 
 def auroc(scores: Sequence[float], truths: Sequence[bool]) -> float | None:
-    """Return how often a true one outscores a false one; a tie counts half."""
+    """Return how often a true case outscores a false one; a tie counts half."""
     statistic = auroc_of(scores, truths)
     value = float(statistic(np.ones((1, len(scores))))[0]) if len(scores) else np.nan
     return None if np.isnan(value) else round(value, 9)
@@ -85,7 +85,7 @@ def auroc(scores: Sequence[float], truths: Sequence[bool]) -> float | None:
 def auroc_of(scores: Sequence[float], truths: Sequence[bool]) -> Statistic:
     """Make the statistic for `auroc`; NaN where one of the classes is empty.
 
-    A score may be minus infinity (refused before it was scored).
+    A score may be minus infinity, for a question that was refused without one.
     """
     values, positive = _paired(scores, truths)
     order = np.argsort(values, kind="stable")
@@ -109,20 +109,11 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
     if len(first) != len(second):
         msg = f"{len(first)} values on one side, {len(second)} on the other"
         raise InputError(msg)
-    if not first:
+    if len(set(first)) < 2 or len(set(second)) < 2:  # noqa: PLR2004 -- flat
         return None
-    one, two = _mean_ranks(first), _mean_ranks(second)
-    one, two = one - one.mean(), two - two.mean()
-    spread = float(np.sqrt((one @ one) * (two @ two)))
-    return round(float(one @ two) / spread, 9) if spread else None
+    from scipy.stats import spearmanr  # noqa: PLC0415 -- slow to load
 
-
-def _mean_ranks(values: Sequence[float]) -> Floats:
-    _, member, counts = np.unique(
-        np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True
-    )
-    last = np.cumsum(counts)
-    return np.asarray((last - (counts - 1) / 2)[member], dtype=np.float64)
+    return round(float(spearmanr(first, second).statistic), 9)
 
 
 def _paired(

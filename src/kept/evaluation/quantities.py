@@ -17,70 +17,42 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 UNITS = {word: value for value, word in enumerate(_BELOW_TWENTY.split())}
 TENS = {word: 10 * value for value, word in enumerate(_TENS.split(), start=2)}
 SCALES = {
-    "hundred": 100,
-    "thousand": 1_000,
-    "k": 1_000,
-    "million": 1_000_000,
-    "mio": 1_000_000,
-    "mn": 1_000_000,
-    "m": 1_000_000,
-    "billion": 1_000_000_000,
-    "bn": 1_000_000_000,
-    "b": 1_000_000_000,
-    "trillion": 1_000_000_000_000,
-    "tn": 1_000_000_000_000,
+    word: 10**power
+    for power, words in (
+        (2, "hundred"),
+        (3, "thousand k"),
+        (6, "million mio mn m"),
+        (9, "billion bn b"),
+        (12, "trillion tn"),
+    )
+    for word in words.split()
 }
 CURRENCIES = {
-    "$": "USD",
-    "us$": "USD",
-    "usd": "USD",
-    "dollar": "USD",
-    "dollars": "USD",
-    "€": "EUR",
-    "eur": "EUR",
-    "euro": "EUR",
-    "euros": "EUR",
-    "£": "GBP",
-    "gbp": "GBP",
-    "pound": "GBP",
-    "pounds": "GBP",
-    "¥": "JPY",
-    "jpy": "JPY",
-    "yen": "JPY",
-    "chf": "CHF",
-    "franc": "CHF",
-    "francs": "CHF",
-    "₹": "INR",
-    "inr": "INR",
-    "rupees": "INR",
-    "cny": "CNY",
-    "yuan": "CNY",
-    "cad": "CAD",
-    "aud": "AUD",
+    word: words.split()[-1].upper()
+    for words in (
+        "$ us$ dollar dollars usd",
+        "€ euro euros eur",
+        "£ pound pounds gbp",
+        "¥ yen jpy",
+        "franc francs chf",
+        "₹ rupees inr",
+        "yuan cny",
+        "cad",
+        "aud",
+    )
+    for word in words.split()
 }
+_MONTHS = (
+    "january jan,february feb,march mar,april apr,may,june jun,july jul,august aug,"
+    "september sept sep,october oct,november nov,december dec"
+)
 MONTHS = {
     name: number
-    for number, names in enumerate(
-        (
-            "january jan",
-            "february feb",
-            "march mar",
-            "april apr",
-            "may",
-            "june jun",
-            "july jul",
-            "august aug",
-            "september sept sep",
-            "october oct",
-            "november nov",
-            "december dec",
-        ),
-        start=1,
-    )
+    for number, names in enumerate(_MONTHS.split(","), start=1)
     for name in names.split()
 }
 WORDS_TOO = frozenset({"may", "march", "mar"})
-"""Months that are also words: "it may", "they march"."""
+"""Months that are also words, as in "it may" and "they march"."""
 
 QUARTERS = {"first": 1, "second": 2, "third": 3, "fourth": 4}
 LAST_DAY = 31
@@ -132,7 +104,7 @@ _NUMBER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A date as far as it is known."""
+    """A date, or as much of it as is stated."""
 
     year: int | None = None
     quarter: int | None = None
@@ -140,7 +112,7 @@ class Moment:
     day: int | None = None
 
     def admits(self, other: "Moment") -> bool:
-        """Whether *other* says all that this says, and the same."""
+        """Return whether *other* has all parts of this date, with the same values."""
         return all(
             mine is None or mine == theirs
             for mine, theirs in (
@@ -154,10 +126,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """One quantity and the words it stands in.
+    """One quantity and its text.
 
-    A date written in figures can have two *moments*. *bare_one* marks the word
-    "one", which is a pronoun more often than a number.
+    A date in figures can have two *moments*: 3/4 is in March or April. *bare_one*
+    marks the word "one", which is a pronoun more often than a number.
     """
 
     kind: Kind
@@ -168,9 +140,9 @@ class Quantity:
     bare_one: bool = False
 
     def met_by(self, other: "Quantity") -> bool:
-        """Whether *other* states this quantity, in whatever writing.
+        """Return whether *other* states the same value, however it is written.
 
-        A sum without a currency meets one with; a percentage meets only a
+        A sum without a currency equals one with any; a percentage equals only a
         percentage. A date is met by one that is at least as precise.
         """
         if self.kind == "date":
@@ -189,7 +161,7 @@ class Quantity:
 
 
 def quantities(text: str) -> tuple[Quantity, ...]:
-    """Find the quantities of *text*, in order."""
+    """Return the quantities of *text*, in order."""
     return tuple(found for _, _, found in _spans(text))
 
 
@@ -203,7 +175,7 @@ def without_quantities(text: str) -> str:
 
 
 def _spans(text: str) -> list[tuple[int, int, Quantity]]:
-    """Find dates first, so that their parts are not taken for numbers."""
+    """Find dates first, so that their parts are not read as numbers."""
     spans: list[tuple[int, int, Quantity]] = []
     rest = text
     for pattern in _DATES:
@@ -214,13 +186,14 @@ def _spans(text: str) -> list[tuple[int, int, Quantity]]:
                 spans.append((*match.span(), quantity))
         rest = text
         for start, end, _ in spans:
+            # Neither a word nor a space: numbers do not join across a date.
             rest = rest[:start] + "\x00" * (end - start) + rest[end:]
     spans += [(*m.span(), _number(m)) for m in _NUMBER.finditer(rest)]
     return sorted(spans, key=lambda span: span[:2])
 
 
 def _moments(match: re.Match[str], text: str) -> tuple[Moment, ...]:
-    """Read the date in *match*; nothing if it is not one after all."""
+    """Read the date in *match*; return nothing if it is not a possible one."""
     parts = match.groupdict()
     year = int(parts["year"]) if parts.get("year") else None
     if parts.get("one"):
@@ -241,7 +214,7 @@ def _moments(match: re.Match[str], text: str) -> tuple[Moment, ...]:
 
 
 def _surely_month(match: re.Match[str], text: str) -> bool:
-    """Whether "may" or "march" is a month here: told by what stands around it."""
+    """Return whether "may" or "march" is a month here, judging by its context."""
     parts = match.groupdict()
     if parts.get("year") or parts.get("suffix"):
         return True
@@ -280,7 +253,7 @@ def _number(match: re.Match[str]) -> Quantity:
 
 
 def _figures(numeral: str) -> Decimal:
-    """Read a numeral: 1,234.5 and 1.234,5 alike, and 3,5 as three and a half."""
+    """Read a numeral: 1,234.5 and 1.234,5 are equal, and 3,5 is three and a half."""
     plain = re.sub(r"[\u00a0\u202f\u2009']", "", numeral)
     if re.fullmatch(r"\d+,\d{1,2}|\d{1,3}(?:\.\d{3})+,\d+", plain):
         plain = plain.replace(".", "").replace(",", ".")

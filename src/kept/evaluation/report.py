@@ -1,4 +1,10 @@
-"""The report: everything that a run, or one run against another, comes to."""
+"""Reports: what one run, a run against an earlier one, or an evaluation amounts to.
+
+An evaluation's ``metrics`` are those of the plain order: everything that was recalled,
+ranked by the preset's fusion. A preset cites a few passages or none, and a list that
+was cut short on purpose says little at a depth of 10 or 100. How the preset ranks what
+it cites, and what its guardrails cost, is reported as ``guarded``.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -7,8 +13,19 @@ from fractions import Fraction
 from typing import Any
 
 from kept.evaluation.abstention import AbstentionReport, abstention, asked_in
-from kept.evaluation.compare import Comparison, compare
-from kept.evaluation.gate import GateVerdict, gate_verdicts
+from kept.evaluation.collection import Collection
+from kept.evaluation.compare import (
+    GateVerdict,
+    RunComparison,
+    compare,
+    gate_verdicts,
+)
+from kept.evaluation.probability_scores import (
+    ReliabilityBin,
+    brier,
+    calibration_error,
+    reliability,
+)
 from kept.evaluation.resampling import (
     STANDARD,
     Interval,
@@ -17,16 +34,16 @@ from kept.evaluation.resampling import (
     mean_of,
 )
 from kept.evaluation.runs import EvaluationRun
-from kept.evaluation.scores import Bin, brier, calibration_error, reliability
+from kept.evaluation.system import Evaluation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
-    """How far confidence can be taken for a probability."""
+class CalibrationSummary:
+    """How well confidence works as a probability."""
 
     brier: float | None
     calibration_error: float | None
-    bins: tuple[Bin, ...]
+    bins: tuple[ReliabilityBin, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,23 +57,28 @@ class ScoreSpread:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """One run, and what it says; with *comparison*, against an earlier one."""
+class RunReport:
+    """One run in figures; with *comparison*, against an earlier one."""
 
     run: EvaluationRun
     measures: dict[str, Interval | None]
     refused: int
     how: Resampling
     abstention: AbstentionReport | None = None
-    calibration: Calibration | None = None
+    calibration: CalibrationSummary | None = None
     scores: ScoreSpread | None = None
-    comparison: Comparison | None = None
+    comparison: RunComparison | None = None
     gates: tuple[GateVerdict, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def title(self) -> str:
+        """The name of the run and of its collection."""
+        return f"{self.run.header.name} on {self.run.header.collection}"
+
+    @property
     def summary(self) -> str:
-        """Say in a line how much was asked, and where the intervals come from."""
+        """How much was asked and how the intervals were made, in a line."""
         return (
             f"{len(self.run.records)} questions, {len(self.run.judged)} judged, "
             f"{self.refused} refused; intervals hold {self.how.level:.0%} of "
@@ -69,6 +91,53 @@ class Report:
         return all(gate.passed for gate in self.gates)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """An evaluation in figures, with intervals.
+
+    *report* compares the guarded run with the plain one, so that its blame says
+    which guardrail cost what.
+    """
+
+    report: RunReport
+    plain: EvaluationRun
+    intervals: dict[str, Interval | None]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Each measure of the plain order, averaged over the judged questions."""
+        return self.plain.means
+
+    def as_data(self) -> dict[str, Any]:
+        """Return everything as JSON; single questions stay in the run's file."""
+        report = self.report
+        comparison, header = report.comparison, report.run.header
+        return {
+            "collection": header.collection,
+            "name": header.name,
+            "metrics": self.metrics,
+            "intervals": as_data(self.intervals),
+            "guarded": {
+                "metrics": report.run.means,
+                "intervals": as_data(report.measures),
+                "refused": report.refused,
+                "change": as_data(comparison.deltas) if comparison else [],
+                "blame": as_data(comparison.blame) if comparison else [],
+            },
+            "abstention": as_data(report.abstention),
+            "questions": len(report.run.records),
+            "judged": len(report.run.judged),
+            "notes": list(self.notes),
+            "configuration": as_data(header.configuration),
+            "fingerprints": {
+                "collection": header.collection_fingerprint,
+                **header.fingerprints,
+            },
+            "resampling": as_data(report.how),
+        }
+
+
 def report_of(
     run: EvaluationRun,
     *,
@@ -76,32 +145,64 @@ def report_of(
     floors: Iterable[float] = (),
     gates: Iterable[str] = (),
     how: Resampling = STANDARD,
-) -> Report:
-    """Work out everything that *run* can tell, with intervals.
-
-    With *against*, gates are held against the change from it to *run*.
-    """
+) -> RunReport:
+    """Report on *run* with intervals; gates apply to the change from *against*."""
     asked = asked_in(run)
     comparison = compare(against, run, how=how) if against else None
     notes = () if comparison is None else comparison.notes
     if comparison is None and not run.complete:
         notes = (f"the run was interrupted after {len(run.records)} questions",)
-    return Report(
+    return RunReport(
         run=run,
-        measures=_intervals(run, how),
+        measures=intervals_of(run, how),
         refused=sum(r.refusal is not None for r in run.records),
         how=how,
         abstention=abstention(asked, floors=floors, how=how) if asked else None,
         calibration=_calibration(run),
-        scores=score_spread(run),
+        scores=_score_spread(run),
         comparison=comparison,
         gates=gate_verdicts(gates, comparison) if comparison else (),
         notes=notes,
     )
 
 
-def report_data(report: Report) -> dict[str, Any]:
-    """Turn a report into JSON; single questions stay in the run's own file."""
+def summary_of(
+    evaluation: Evaluation, *, floors: Iterable[float] = (), notes: Iterable[str] = ()
+) -> Summary:
+    """Report on the guarded and the plain order of an evaluation."""
+    plain = evaluation.plain
+    against = plain if plain.judged else None
+    return Summary(
+        report=report_of(evaluation.guarded, against=against, floors=floors),
+        plain=plain,
+        intervals=intervals_of(plain, STANDARD),
+        notes=tuple(notes),
+    )
+
+
+def intervals_of(run: EvaluationRun, how: Resampling) -> dict[str, Interval | None]:
+    """Return the mean of every measure with its interval."""
+    judged = run.judged
+    return bootstrap(
+        {
+            name: mean_of([record.measures[name] for record in judged])
+            for name in run.header.measures
+        },
+        len(judged),
+        how=how,
+    )
+
+
+def notes_of(collection: Collection, lost: int) -> tuple[str, ...]:
+    """Describe what could not be used of a collection."""
+    notes = [str(collection.unknown)] if collection.unknown else []
+    if lost:
+        notes.append(f"{lost} passages have no text and were not ingested")
+    return tuple(notes)
+
+
+def report_data(report: RunReport) -> dict[str, Any]:
+    """Return a report as JSON; single questions stay in the run's own file."""
     return {
         "header": as_data(report.run.header),
         "questions": len(report.run.records),
@@ -130,7 +231,7 @@ def as_data(value: Any) -> Any:  # noqa: ANN401 -- JSON is any
     return value.value if isinstance(value, Enum) else value
 
 
-def score_spread(run: EvaluationRun, bins: int = 20) -> ScoreSpread | None:
+def _score_spread(run: EvaluationRun, bins: int = 20) -> ScoreSpread | None:
     """Count the ranked documents by score; None where nothing judged was ranked."""
     rows = [
         (score, document in record.relevant)
@@ -152,19 +253,7 @@ def score_spread(run: EvaluationRun, bins: int = 20) -> ScoreSpread | None:
     )
 
 
-def _intervals(run: EvaluationRun, how: Resampling) -> dict[str, Interval | None]:
-    judged = run.judged
-    return bootstrap(
-        {
-            name: mean_of([record.measures[name] for record in judged])
-            for name in run.header.measures
-        },
-        len(judged),
-        how=how,
-    )
-
-
-def _calibration(run: EvaluationRun) -> Calibration | None:
+def _calibration(run: EvaluationRun) -> CalibrationSummary | None:
     """Compare confidence with truth, where confidence is a probability."""
     rows = [
         (record.confidence, record.correct)
@@ -174,7 +263,7 @@ def _calibration(run: EvaluationRun) -> Calibration | None:
     if not rows or not all(0 <= promised <= 1 for promised, _ in rows):
         return None
     promised, observed = [p for p, _ in rows], [t for _, t in rows]
-    return Calibration(
+    return CalibrationSummary(
         brier=brier(promised, observed),
         calibration_error=calibration_error(promised, observed),
         bins=reliability(promised, observed),

@@ -1,6 +1,7 @@
-"""Resampling: intervals and tests from shuffling what was measured."""
+"""Resampling: bootstrap intervals and randomisation tests, drawn by SciPy."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,13 +11,14 @@ from kept.errors import InputError
 
 Floats = NDArray[np.float64]
 Statistic = Callable[[Floats], Floats]
-"""Takes rows of counts (how often each item was drawn), gives a value a row, or
-several in columns."""
+"""Takes a row per resample, which counts how often each item was drawn; returns a
+value per row, or several in columns."""
 
 Statistics = Mapping[str | tuple[str, ...], Statistic]
 """Statistics by name; one with several columns has a name for each."""
 
-CELLS_AT_ONCE = 300_000
+CELLS_PER_BATCH = 1_000_000
+BILLION = 1e9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,26 +37,29 @@ class Resampling:
             )
             raise InputError(msg)
 
+    def batch(self, size: int) -> int:
+        """Return how many resamples of *size* items fit into one batch of memory."""
+        return max(1, CELLS_PER_BATCH // size)
+
 
 STANDARD = Resampling()
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An estimate, and where it lies with the probability *level*."""
+    """An estimate and its confidence interval at *level*."""
 
     estimate: float
     low: float
     high: float
     level: float = 0.95
 
-    def __str__(self) -> str:
-        return f"{self.estimate:.4f} [{self.low:.4f}, {self.high:.4f}]"
-
     def __format__(self, spec: str) -> str:
-        if not spec:
-            return str(self)
+        spec = spec or ".4f"
         return f"{self.estimate:{spec}} [{self.low:{spec}}, {self.high:{spec}}]"
+
+    def __str__(self) -> str:
+        return format(self)
 
 
 def bootstrap(
@@ -67,33 +72,33 @@ def bootstrap(
     """Return a percentile interval for each statistic of *size* items.
 
     All statistics see the same resamples. With *clusters*, one name per item,
-    whole clusters are drawn (participants, not their single answers). Where a
-    statistic is undefined (NaN) its resamples are left out; a statistic that is
+    whole clusters are drawn (participants, not their single answers). Resamples
+    in which a statistic is undefined (NaN) are left out; a statistic that is
     undefined on the items themselves has no interval.
     """
-    names = _names(statistics)
+    names = [
+        name
+        for names in statistics
+        for name in ([names] if isinstance(names, str) else names)
+    ]
     if size == 0:
         return dict.fromkeys(names)
-    rows = [_columns(statistics, c) for c in _draws(size, clusters, how)]
-    [whole] = _columns(statistics, np.ones((1, size)))
-    drawn = np.concatenate(rows)
+    [estimates] = _rows(statistics, np.ones((1, size)))
+    resampled = _resampled(statistics, _cluster_of_each(size, clusters), how)
     return {
-        name: _interval(float(whole[i]), drawn[:, i], how.level)
-        for i, name in enumerate(names)
+        name: _interval(float(estimate), values, how.level)
+        for name, estimate, values in zip(names, estimates, resampled, strict=True)
     }
 
 
 def mean_of(values: Sequence[float] | Floats) -> Statistic:
     """Make the statistic that averages *values*."""
-    array = np.asarray(values, dtype=np.float64)
-
-    def mean(counts: Floats) -> Floats:
-        return np.asarray(counts @ array / counts.sum(axis=1))
-
-    return mean
+    return weighted_mean_of(values, np.ones(len(values)))
 
 
-def weighted_mean_of(values: Sequence[float], among: Sequence[bool]) -> Statistic:
+def weighted_mean_of(
+    values: Sequence[float] | Floats, among: Sequence[bool] | Floats
+) -> Statistic:
     """Make the statistic that averages *values* over those *among*; NaN if none is."""
     part = np.asarray(among, dtype=np.float64)
     array = np.asarray(values, dtype=np.float64) * part
@@ -117,12 +122,8 @@ def mean_interval(
     how: Resampling = STANDARD,
 ) -> Interval | None:
     """Return the bootstrap interval of a mean; None for no values."""
-    return bootstrap(
-        {"mean": mean_of(values)},
-        len(values),
-        clusters=clusters,
-        how=how,
-    )["mean"]
+    statistics: Statistics = {"mean": mean_of(values)}
+    return bootstrap(statistics, len(values), clusters=clusters, how=how)["mean"]
 
 
 def randomisation_test(deltas: Sequence[float], *, how: Resampling = STANDARD) -> float:
@@ -131,34 +132,24 @@ def randomisation_test(deltas: Sequence[float], *, how: Resampling = STANDARD) -
     All sign patterns are tried where there are no more than resamples;
     otherwise they are drawn, and the observed one is counted in.
     """
-    array = np.asarray(deltas, dtype=np.float64)
-    if array.size == 0:
+    from scipy.stats import permutation_test  # noqa: PLC0415 -- slow to load
+
+    # Measures have 9 decimal places. Counted in billionths, their sums are exact, so
+    # that sign patterns with equal sums compare as equal.
+    whole = np.rint(np.asarray(deltas, dtype=np.float64) * BILLION)
+    whole = whole[whole != 0]  # either sign gives the same sum
+    if whole.size < 2:  # noqa: PLR2004 -- both signs give the same magnitude
         return 1.0
-    observed = abs(array.sum()) - 1e-12 * max(1.0, float(np.abs(array).sum()))
-    if 2**array.size <= how.resamples:
-        patterns = (np.arange(2**array.size)[:, None] >> np.arange(array.size)) & 1
-        return float(np.mean(np.abs((1 - 2 * patterns) @ array) >= observed))
-    rng = np.random.default_rng(how.seed)
-    extreme = 0
-    for rows in _batches(how.resamples, array.size):
-        signs = 1 - 2 * rng.integers(0, 2, size=(rows, array.size), dtype=np.int8)
-        extreme += int(np.sum(np.abs(signs @ array) >= observed))
-    return (1 + extreme) / (1 + how.resamples)
-
-
-def _names(statistics: Statistics) -> list[str]:
-    return [
-        name
-        for names in statistics
-        for name in ([names] if isinstance(names, str) else names)
-    ]
-
-
-def _columns(statistics: Statistics, counts: Floats) -> Floats:
-    """Put the values of all statistics side by side."""
-    return np.concatenate(
-        [each(counts).reshape(len(counts), -1) for each in statistics.values()], axis=1
+    test = permutation_test(
+        (whole,),
+        lambda signed, axis: np.abs(signed.sum(axis=axis)),
+        permutation_type="samples",
+        alternative="greater",
+        n_resamples=how.resamples,
+        batch=how.batch(whole.size),
+        rng=np.random.default_rng(how.seed),
     )
+    return float(test.pvalue)
 
 
 def group_starts(ordered: Floats) -> NDArray[np.intp]:
@@ -166,35 +157,55 @@ def group_starts(ordered: Floats) -> NDArray[np.intp]:
     return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))[: ordered.size]
 
 
-def _draws(
-    size: int, clusters: Sequence[str] | None, how: Resampling
-) -> Iterator[Floats]:
-    """Yield rows of counts: how often each item is in each resample."""
+def _cluster_of_each(size: int, clusters: Sequence[str] | None) -> NDArray[np.intp]:
+    """Return the number of the cluster that each item is in."""
     if clusters is None:
-        units, member = size, None
-    else:
-        names, member = np.unique(np.asarray(clusters), return_inverse=True)
-        units = len(names)
-        if len(member) != size:
-            msg = f"{size} items but {len(member)} clusters; give one per item"
-            raise InputError(msg)
-    rng = np.random.default_rng(how.seed)
-    for rows in _batches(how.resamples, max(size, units)):
-        drawn = rng.integers(0, units, size=(rows, units))
-        drawn += units * np.arange(rows)[:, None]
-        counts = np.bincount(drawn.ravel(), minlength=rows * units)
-        table = counts.reshape(rows, units).astype(np.float64)
-        yield table if member is None else table[:, member]
+        return np.arange(size)
+    if len(clusters) != size:
+        msg = f"{size} items but {len(clusters)} clusters; give one per item"
+        raise InputError(msg)
+    return np.unique(np.asarray(clusters), return_inverse=True)[1]
 
 
-def _batches(resamples: int, size: int) -> Iterator[int]:
-    step = max(1, CELLS_AT_ONCE // size)
-    for start in range(0, resamples, step):
-        yield min(step, resamples - start)
+def _resampled(
+    statistics: Statistics, cluster_of: NDArray[np.intp], how: Resampling
+) -> Floats:
+    """Return a row for each statistic with its value in every resample."""
+    from scipy import stats  # noqa: PLC0415 -- slow to load
+
+    units = int(cluster_of.max()) + 1
+
+    def evaluated(drawn: NDArray[np.intp], axis: int) -> Floats:
+        rows = drawn + units * np.arange(len(drawn))[:, None]
+        counts = np.bincount(rows.ravel(), minlength=drawn.size).reshape(drawn.shape)
+        return _rows(statistics, counts[:, cluster_of].astype(np.float64)).T
+
+    if units == 1:  # SciPy demands two; every resample of one is that one
+        return evaluated(np.zeros((1, 1), dtype=np.intp), -1)
+    with warnings.catch_warnings():
+        # SciPy warns where its own interval or standard error is undefined. Neither
+        # is used: our intervals leave undefined resamples out.
+        warnings.simplefilter("ignore")
+        result = stats.bootstrap(
+            (np.arange(units),),
+            evaluated,
+            n_resamples=how.resamples,
+            batch=how.batch(len(cluster_of)),
+            method="percentile",
+            rng=np.random.default_rng(how.seed),
+        )
+    return np.asarray(result.bootstrap_distribution)
 
 
-def _interval(estimate: float, drawn: Floats, level: float) -> Interval | None:
-    defined = drawn[np.isfinite(drawn)]
+def _rows(statistics: Statistics, counts: Floats) -> Floats:
+    """Return a row per resample with the values of all statistics side by side."""
+    return np.concatenate(
+        [each(counts).reshape(len(counts), -1) for each in statistics.values()], axis=1
+    )
+
+
+def _interval(estimate: float, resampled: Floats, level: float) -> Interval | None:
+    defined = resampled[np.isfinite(resampled)]
     if not np.isfinite(estimate) or defined.size == 0:
         return None
     tail = (1 - level) / 2

@@ -1,26 +1,27 @@
-"""Runs: what a system did with every question, as one file of JSON lines.
+"""Runs: what a system did with every question, as a file of JSON lines.
 
-The first line is the run's header, then comes one line per question, and a last
-line says that the run is complete. A folder stands for the ``run.jsonl`` in it. A
-run that was interrupted goes on where it stopped.
+The first line is the run's header, then comes a line per question, and a last line
+marks the run as complete. A folder means the ``run.jsonl`` in it. An interrupted run
+can be resumed.
 """
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from os import SEEK_END
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from kept.closing import Closing
+from kept._runtime import Closing
 from kept.errors import InputError
 from kept.evaluation.collection import unique
-from kept.evaluation.lines import at_line
+from kept.evaluation.json_lines import Line
 from kept.evaluation.measures import means
 from kept.evaluation.trec import Ranking, Run
-from kept.model import Scalar
+from kept.kernel.model import Scalar
 
 FORMAT = 1
 STRICT = ConfigDict(allow_inf_nan=False, extra="forbid")
@@ -46,18 +47,18 @@ class Touch:
     stage: str
     document_id: str
     chunk_id: str
-    verdict: Literal["dropped", "spared", "protected", "added"]
+    verdict: Literal["dropped", "spared", "protected", "added", "read"]
     reason: str
     evidence: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryRecord:
-    """What came back for one question, and what it was worth.
+    """What was returned for one question, and how good it is.
 
-    *relevant* names the relevant documents that were ranked or decided upon, of
-    *relevant_total* in all. *correct* says whether one of them was cited; it is
-    None where nothing is judged. *trace* is where the whole record can be read.
+    *relevant* names the relevant documents that were ranked or decided on, of
+    *relevant_total* in all. *correct* is whether one of them was cited, and None
+    where nothing is judged. *trace* is the path of the whole record.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -95,7 +96,7 @@ class RunHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationRun:
-    """A run that was read back, or has just ended."""
+    """A run, read from its file or just completed."""
 
     header: RunHeader
     records: tuple[QueryRecord, ...]
@@ -113,21 +114,20 @@ class EvaluationRun:
 
     @property
     def rankings(self) -> Run:
-        """The run as TREC knows it."""
+        """The rankings in the form of TREC."""
         return {r.question_id: r.ranking for r in self.records if r.ranking}
 
     @property
     def funnel(self) -> tuple[StageCount, ...]:
         """Candidates before and after each stage, summed over the questions."""
-        total: dict[str, list[int]] = {}
-        for record in self.records:
-            for row in record.funnel:
-                sums = total.setdefault(row.stage, [0, 0])
-                sums[0] += row.before
-                sums[1] += row.after
+        before: Counter[str] = Counter()
+        after: Counter[str] = Counter()
+        for row in (row for record in self.records for row in record.funnel):
+            before[row.stage] += row.before
+            after[row.stage] += row.after
         return tuple(
-            StageCount(stage=stage, before=before, after=after)
-            for stage, (before, after) in total.items()
+            StageCount(stage=stage, before=before[stage], after=after[stage])
+            for stage in before
         )
 
 
@@ -138,9 +138,9 @@ _RECORD = TypeAdapter(QueryRecord)
 
 
 class RunWriter(Closing):
-    """Writes a run line by line; what is written survives an interrupt.
+    """Writes a run line by line, so that an interrupted one can be resumed.
 
-    *done* holds what an earlier, interrupted attempt had already written.
+    *done* holds the questions that an interrupted run had already written.
     """
 
     def __init__(self, path: Path, header: RunHeader) -> None:
@@ -150,11 +150,11 @@ class RunWriter(Closing):
         self._stream = self._opened()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._stream.close()
 
     def add(self, record: QueryRecord) -> None:
-        """Append one question; twice the same is refused."""
+        """Append one question; raise if the run has it already."""
         if record.question_id in self.done:
             msg = f"{self.path} already has question {record.question_id!r}"
             raise InputError(msg)
@@ -167,12 +167,13 @@ class RunWriter(Closing):
         return EvaluationRun(header=self.header, records=tuple(self.done.values()))
 
     def _opened(self) -> BinaryIO:
-        """Open the file behind its last whole line, or begin it."""
+        """Open the file after its last whole line, or begin it."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists() and (whole := _whole_lines(self.path)):
             run = _parsed(self.path, whole)
             self._same(run.header)
             self.done = {r.question_id: r for r in run.records}
+            # The mark of completion goes, since more questions may follow now.
             kept = whole[:-1] if run.complete else whole
             stream: BinaryIO = self.path.open("r+b")
             stream.truncate(sum(len(line) + 1 for line in kept))
@@ -194,6 +195,7 @@ class RunWriter(Closing):
 
     def _write(self, value: Mapping[str, Any]) -> None:
         self._stream.write(_line_of(value))
+        # An interrupted run loses the line that was being written and no other.
         self._stream.flush()
 
 
@@ -211,13 +213,23 @@ def load_run(path: Path) -> EvaluationRun:
     return _parsed(file, lines)
 
 
+def load_linked_run(path: Path) -> EvaluationRun:
+    """Read a run, with the paths of its traces as addresses for a browser."""
+    run, folder = load_run(path), run_file(path).resolve().parent
+    records = tuple(
+        replace(r, trace=(folder / r.trace).as_uri()) if r.trace else r
+        for r in run.records
+    )
+    return replace(run, records=records)
+
+
 def run_file(path: Path) -> Path:
-    """Return the file of a run that is named by its file or folder."""
+    """Return the file of a run, given that file or its folder."""
     return path if path.suffix == ".jsonl" else path / "run.jsonl"
 
 
 def _whole_lines(path: Path) -> list[bytes]:
-    """Return the lines that were written to their end."""
+    """Return the lines that end in a newline; an interrupted write does not."""
     return path.read_bytes().split(b"\n")[:-1]
 
 
@@ -242,16 +254,16 @@ def _parsed(path: Path, lines: Sequence[bytes]) -> EvaluationRun:
 def _read(
     path: Path, number: int, line: bytes, key: str, adapter: TypeAdapter[Part]
 ) -> Part:
-    """Read one line as *key*, pointing at it where it is not that."""
+    """Read one line as *key*; an error points at the line."""
+    at = Line(path, number)
     try:
         return adapter.validate_python(json.loads(line)[key])
     except ValidationError as error:
-        fault = error.errors()[0]
-        where = ".".join(map(str, fault["loc"]))
-        problem = f"{where}: {fault['msg']}"
+        raise at.invalid(error) from error
     except (ValueError, KeyError, TypeError) as error:
         problem = f"not the {key} of a run ({type(error).__name__}: {error})"
-    raise at_line(path, number, problem, "run the evaluation again")
+        advice = "run the evaluation again"
+        raise at.error(problem=problem, advice=advice) from error
 
 
 def _line_of(value: Mapping[str, Any]) -> bytes:
@@ -259,6 +271,6 @@ def _line_of(value: Mapping[str, Any]) -> bytes:
 
 
 def _plain(header: RunHeader) -> dict[str, Any]:
-    """Return *header* as JSON would give it back."""
+    """Return *header* as it would be read back from JSON."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(header), allow_nan=False))
     return plain

@@ -1,4 +1,4 @@
-"""Selective prediction: what refusing costs, and what it saves."""
+"""Selective prediction: risk against coverage, as fewer questions are refused."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,10 +12,12 @@ from kept.evaluation.resampling import Floats, Statistic, group_starts
 
 Number = int | float | Fraction
 
+AREAS = ("aurc", "augrc", "excess_aurc", "excess_augrc")
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A question put to a system: what the answer lost, None if it refused."""
+    """One question: the loss of its answer, or None if it was refused."""
 
     loss: Number | None
     confidence: Number
@@ -23,98 +25,90 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What happens when everything from this confidence up is answered.
+    """The outcome if everything with at least this confidence is answered.
 
-    *risk* is the mean loss of the answered, *burden* (the generalised risk) the
-    loss of the answered spread over all questions.
+    *risk* is the mean loss of the answered questions; *burden* is the generalised
+    risk, their loss divided by the number of all questions.
     """
 
     threshold: Number
-    coverage: Number
-    risk: Number
-    burden: Number
+    coverage: Fraction
+    risk: Fraction
+    burden: Fraction
 
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """The curve of risk against coverage, from the surest answer to the last.
+    """The curve of risk against coverage, from the highest confidence to the lowest.
 
-    Equal confidences enter together. Areas are by trapezoid up to the highest
-    coverage reached; whole numbers and fractions stay exact.
+    Equal confidences are one point. Areas are trapezoids up to the highest coverage
+    reached. All figures are exact.
     """
 
     points: tuple[Point, ...]
     questions: int
 
     @property
-    def coverage(self) -> Number:
-        """The share of questions that were answered at all."""
-        return self.points[-1].coverage if self.points else 0
+    def coverage(self) -> Fraction:
+        """The share of questions that were answered."""
+        return self.points[-1].coverage if self.points else Fraction(0)
 
     @property
-    def risk(self) -> Number | None:
+    def risk(self) -> Fraction | None:
         """The mean loss of all answers; None when everything was refused."""
         return self.points[-1].risk if self.points else None
 
-    def risk_at(self, coverage: Number) -> Number | None:
-        """Return the risk at the first point that covers so much; None if none does."""
+    def risk_at(self, coverage: Number) -> Fraction | None:
+        """Return the risk at the first point that reaches *coverage*, if one does."""
         reached = (p.risk for p in self.points if p.coverage >= coverage)
         return next(reached, None)
 
     def aurc(self, to: Number | None = None) -> Number:
         """Return the area under the risk, which starts at the first point's risk."""
-        if not self.points:
-            return 0
-        start = (0, self.points[0].risk)
-        return _area([start, *((p.coverage, p.risk) for p in self.points)], to)
+        risks = [(p.coverage, p.risk) for p in self.points]
+        return _area([(Fraction(0), y) for _, y in risks[:1]] + risks, to)
 
     def augrc(self, to: Number | None = None) -> Number:
         """Return the area under the generalised risk, which starts at 0."""
-        if not self.points:
-            return 0
-        return _area([(0, 0), *((p.coverage, p.burden) for p in self.points)], to)
+        burdens = [(p.coverage, p.burden) for p in self.points]
+        return _area([(Fraction(0), Fraction(0)), *burdens], to)
 
 
 def risk_coverage(attempts: Iterable[Attempt]) -> RiskCoverage:
-    """Draw the curve of *attempts*."""
+    """Return the curve of *attempts*."""
     asked = list(attempts)
     answered = sorted(
         (a for a in asked if a.loss is not None), key=lambda a: -_known(a.confidence)
     )
-    ratio = (
-        _exact if all(isinstance(a.loss, int | Fraction) for a in answered) else _float
-    )
     points: list[Point] = []
-    count = 0
-    lost: Number = 0
+    count, lost = 0, Fraction(0)
     for threshold, group in groupby(answered, key=lambda a: a.confidence):
         for attempt in group:
             count += 1
-            lost += _known(attempt.loss)
+            lost += Fraction(_known(attempt.loss))
         points.append(
             Point(
                 threshold=threshold,
-                coverage=ratio(count, len(asked)),
-                risk=ratio(lost, count),
-                burden=ratio(lost, len(asked)),
+                coverage=Fraction(count, len(asked)),
+                risk=lost / count,
+                burden=lost / len(asked),
             )
         )
     return RiskCoverage(tuple(points), len(asked))
 
 
 def optimum(attempts: Iterable[Attempt]) -> RiskCoverage:
-    """Draw the curve that the same answers would have under perfect confidences.
+    """Return the curve that the same answers would have under perfect confidences.
 
-    Least loss first, equal losses together. Coarse ties of a real confidence can
-    undercut it by a hair in AURC (a chord below a bent curve), never in AUGRC.
+    Least loss first, equal losses together. Coarse ties of a real confidence can lie
+    slightly below it in AURC (a chord under a concave curve), but not in AUGRC.
     """
     return risk_coverage(_with_hindsight(attempts))
 
 
 def curve_names(coverages: Sequence[float] = ()) -> tuple[str, ...]:
     """Name the columns of `curve_of`."""
-    areas = ("aurc", "augrc", "excess_aurc", "excess_augrc")
-    return areas + tuple(f"risk at {c:g}" for c in coverages)
+    return AREAS + tuple(f"risk at {c:g}" for c in coverages)
 
 
 def curve_of(attempts: Sequence[Attempt], coverages: Sequence[float] = ()) -> Statistic:
@@ -140,13 +134,13 @@ def curve_of(attempts: Sequence[Attempt], coverages: Sequence[float] = ()) -> St
 
 
 def _with_hindsight(attempts: Iterable[Attempt]) -> list[Attempt]:
-    """Return the attempts as if each had known its loss beforehand."""
+    """Return the attempts with confidences that order them by loss."""
     return [Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts]
 
 
 @dataclass(frozen=True)
 class _Curves:
-    """Many curves over the same points, one a row."""
+    """Many curves over the same points, one per row."""
 
     coverage: Floats
     risk: Floats
@@ -154,7 +148,7 @@ class _Curves:
 
 
 def _curves_of(attempts: Sequence[Attempt]) -> Callable[[Floats], _Curves]:
-    """Prepare *attempts* so that rows of counts become curves."""
+    """Return the function from rows of counts to the curves of *attempts*."""
     answered = np.array([a.loss is not None for a in attempts], dtype=bool)
     loss = np.array([float(a.loss or 0) for a in attempts])
     confidence = np.array([float(a.confidence) for a in attempts])
@@ -192,7 +186,7 @@ def _risk_at(curves: _Curves, coverage: float) -> Floats:
     return np.where(reached.any(axis=1), first[:, 0], np.nan)
 
 
-def _area(steps: Sequence[tuple[Number, Number]], to: Number | None) -> Number:
+def _area(steps: Sequence[tuple[Fraction, Fraction]], to: Number | None) -> Number:
     """Return the area under *steps* by trapezoid, cut off at *to*."""
     area: Number = 0
     for (x0, y0), (x1, y1) in pairwise(steps):
@@ -207,14 +201,6 @@ def _area(steps: Sequence[tuple[Number, Number]], to: Number | None) -> Number:
 def _trapezoid(heights: Floats, places: Floats) -> Floats:
     middle = (heights[:, 1:] + heights[:, :-1]) / 2
     return np.asarray((middle * np.diff(places, axis=1)).sum(axis=1))
-
-
-def _exact(part: Number, whole: int) -> Number:
-    return Fraction(part) / whole
-
-
-def _float(part: Number, whole: int) -> Number:
-    return float(part) / whole
 
 
 def _known(value: Number | None) -> Number:

@@ -1,14 +1,13 @@
-"""The suite: put every question of a collection to a system, and keep the record."""
+"""Asking a system every question of a collection, and recording what it returns."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from kept.decisions import Selection
 from kept.errors import InputError
-from kept.evaluation.collection import Collection, Qrels, Question
+from kept.evaluation.collection import Collection, Question
 from kept.evaluation.measures import DEFAULT_MEASURES, Measures
 from kept.evaluation.runs import (
     EvaluationRun,
@@ -18,9 +17,11 @@ from kept.evaluation.runs import (
     StageCount,
     Touch,
 )
-from kept.evaluation.trec import Ranking, Run, best_first
-from kept.model import Candidate
+from kept.evaluation.trec import Qrels, Ranking, Run, best_first
+from kept.kernel.model import Candidate
+from kept.kernel.record import Selection
 
+# As many as the refusal looks at, and as Success@3 counts.
 CITED = 3
 
 
@@ -29,7 +30,7 @@ class Ranked:
     """What a system returned for one question.
 
     *ranking* holds (document id, score) under the collection's ids. *confidence*
-    is what a floor is held against; None means that nothing was scored.
+    is what a floor is compared with; None means that nothing was scored.
     """
 
     ranking: Ranking = ()
@@ -40,16 +41,11 @@ class Ranked:
     trace: str | None = None
 
 
-class Search(Protocol):
-    """Asks a system one question."""
-
-    def __call__(self, question: str, /) -> Ranked:
-        """Return what it found."""
-        ...
-
+AskSystem = Callable[[str], Ranked]
+"""Asks a system one question."""
 
 Progress = Callable[[int, int], None]
-"""Is told how many questions are done, of how many."""
+"""Called with the number of questions done, and their total."""
 
 
 def ranked_documents(
@@ -61,8 +57,8 @@ def ranked_documents(
 ) -> Ranked:
     """Turn a selection of chunks into a ranking of documents with its record.
 
-    A document has the score of its best chunk. *document_id* gives the id that
-    the collection knows a candidate's document by.
+    A document has the score of its best chunk. *document_id* returns the id of a
+    candidate's document in the collection.
     """
     scores: dict[str, float] = {}
     for candidate in selection.candidates:
@@ -100,7 +96,7 @@ def plan(
     configuration: Mapping[str, Any] | None = None,
     fingerprints: Mapping[str, str] | None = None,
 ) -> RunHeader:
-    """Write down what is about to be run on *collection*."""
+    """Return the header of a run on *collection*."""
     return RunHeader(
         name=name,
         collection=collection.name,
@@ -113,16 +109,16 @@ def plan(
 
 def evaluate(
     collection: Collection,
-    search: Search,
+    search: AskSystem,
     header: RunHeader,
     *,
     out: Path | None = None,
     progress: Progress | None = None,
 ) -> EvaluationRun:
-    """Ask every question of *collection* and measure what comes back.
+    """Ask every question of *collection* and measure the answers.
 
-    With *out*, each record is written as it comes, and questions that an earlier
-    attempt with the same header has answered are not asked again.
+    With *out*, each record is written at once, and questions that an interrupted run
+    with the same header has recorded are not asked again.
     """
     measures = Measures.named(*header.measures)
     if out is None:
@@ -143,9 +139,9 @@ def scored_run(
     measures: Iterable[str] = DEFAULT_MEASURES,
     name: str = "run",
 ) -> EvaluationRun:
-    """Measure a run that another system wrote, against judgements alone.
+    """Measure a run that another system wrote, by judgements alone.
 
-    It compares with any other run that was scored on the same judgements.
+    It can be compared with any run that was scored on the same judgements.
     """
     if not any(run.get(question_id) for question_id in qrels):
         msg = (
@@ -168,7 +164,7 @@ def scored_run(
 
 def _records(
     collection: Collection,
-    search: Search,
+    search: AskSystem,
     measures: Measures,
     done: Mapping[str, QueryRecord],
     progress: Progress | None,
@@ -186,7 +182,7 @@ def _records(
 def record_of(
     question: Question, found: Ranked, grades: Mapping[str, int], measures: Measures
 ) -> QueryRecord:
-    """Measure what was *found* for *question* and keep what concerns it."""
+    """Measure what was *found* for *question*; keep decisions on relevant documents."""
     ranking = best_first(found.ranking)
     if found.confidence is not None and not math.isfinite(found.confidence):
         msg = f"the confidence of question {question.id} is {found.confidence}"
@@ -214,7 +210,7 @@ def record_of(
 
 
 def _correct(question: Question, relevant: set[str], ranking: Ranking) -> bool | None:
-    """Say whether a relevant document is among those that would be cited."""
+    """Return whether a relevant document is among those that would be cited."""
     if question.answerable is False:
         return False
     if not relevant:

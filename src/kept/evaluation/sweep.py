@@ -1,16 +1,28 @@
-"""Sweeps: the same questions under a grid of settings, and which ones are worth it."""
+"""Sweeps: one collection under a grid of settings, and which of them are worth it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from itertools import product
 
 import yaml
 
 from kept.errors import InputError
+from kept.evaluation.collection import Collection
+from kept.evaluation.corpus import Corpus, OnStep
+from kept.evaluation.measures import Measures
 from kept.evaluation.resampling import STANDARD, Interval, Resampling, mean_interval
-from kept.evaluation.runs import EvaluationRun
-from kept.model import Scalar
+from kept.evaluation.runs import EvaluationRun, QueryRecord
+from kept.evaluation.suite import record_of
+from kept.evaluation.system import (
+    RecalledPool,
+    Setup,
+    SystemUnderTest,
+    asking,
+    header_of,
+)
+from kept.kernel.model import Scalar
+from kept.kernel.presets import Plan, preset
 
 MOST_SETTINGS = 1000
 
@@ -21,8 +33,7 @@ Setting = Mapping[str, Scalar]
 class SweepPoint:
     """One combination of settings: its quality, its refusals and its cost.
 
-    *optimal* says that no other combination is as good in all three and better
-    in one.
+    It is *optimal* if no other combination is as good in all three and better in one.
     """
 
     settings: Setting = field(hash=False)
@@ -33,10 +44,10 @@ class SweepPoint:
 
 
 def grid(options: Iterable[str]) -> tuple[dict[str, Scalar], ...]:
-    """Spell out every combination of *options*.
+    """Return every combination of *options*.
 
-    An option is ``name=0.3,0.4,0.5`` or ``name=0.3:0.5:0.1`` (from, to and with the
-    last, step). Values are read as YAML: numbers, true and false, null, words.
+    An option is ``name=0.3,0.4,0.5`` or ``name=0.3:0.5:0.1`` (from, to, step; the end
+    is included). Values are read as YAML: numbers, true and false, null, words.
     """
     named = dict(_option(text) for text in options)
     combinations = product(*named.values())
@@ -57,26 +68,37 @@ def sweep(
     measure: str,
     how: Resampling = STANDARD,
 ) -> tuple[SweepPoint, ...]:
-    """Evaluate every setting and mark those on the frontier.
+    """Evaluate every setting and mark those on the Pareto frontier.
 
-    *run* re-runs the stages on what was recalled once; the cost is the mean number
-    of documents handed on per question.
+    The cost is the mean number of documents returned per question.
     """
     points = [_point(each, run(each), measure, how) for each in settings]
     return tuple(
-        SweepPoint(
-            settings=p.settings,
-            quality=p.quality,
-            refused=p.refused,
-            cost=p.cost,
-            optimal=not any(_dominates(other, p) for other in points),
-        )
+        replace(p, optimal=not any(_dominates(other, p) for other in points))
         for p in points
     )
 
 
+def swept(
+    collection: Collection,
+    corpus: Corpus,
+    setup: Setup,
+    settings: Sequence[Setting],
+    *,
+    on_step: OnStep,
+) -> tuple[SweepPoint, ...]:
+    """Evaluate *corpus* under every setting; quality is the first measure.
+
+    Recall runs once per question, and again only for a setting that changes the depth
+    or the legs.
+    """
+    runs = _runs(collection, corpus, setup, settings, on_step)
+    measure = setup.measures[0]
+    return sweep(settings, lambda each: runs[_key(each)], measure=measure)
+
+
 def documents_per_question(run: EvaluationRun) -> float:
-    """Return how many documents a question is given, on average."""
+    """Return the mean number of documents that a question gets."""
     handed = sum(len(r.ranking) for r in run.records if r.refusal is None)
     return round(handed / max(1, len(run.records)), 9)
 
@@ -101,7 +123,7 @@ def _point(
 
 
 def _dominates(one: SweepPoint, other: SweepPoint) -> bool:
-    """Whether *one* is nowhere worse than *other* and somewhere better."""
+    """Return whether *one* is better in something and worse in nothing."""
     mine, theirs = _merits(one), _merits(other)
     return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
 
@@ -128,7 +150,7 @@ def _value(text: str, word: str) -> Scalar:
     except yaml.YAMLError:
         value = word.split()
     if not isinstance(value, Scalar):
-        msg = f"{text!r} has a value {word!r} that is no single value; write a=1,2,3"
+        msg = f"{text!r} has a value {word!r} that is not a single value; write a=1,2,3"
         raise InputError(msg)
     return value
 
@@ -140,8 +162,67 @@ def _steps(text: str, first: str, last: str, step: str) -> Iterable[Scalar]:
     except InvalidOperation:
         low, high, by = Decimal(0), Decimal(0), Decimal(0)
     if by <= 0 or high < low or (high - low) / by > MOST_SETTINGS:
-        msg = f"{text!r} counts nowhere; write from:to:step with a step above 0"
+        msg = f"{text!r} is not a range; write from:to:step with a step above 0"
         raise InputError(msg)
     for i in range(int((high - low) / by) + 1):
         value = low + i * by
         yield int(value) if value == value.to_integral_value() else float(value)
+
+
+def _runs(
+    collection: Collection,
+    corpus: Corpus,
+    setup: Setup,
+    settings: Sequence[Setting],
+    on_step: OnStep,
+) -> dict[str, EvaluationRun]:
+    _check_names(setup.preset, settings)
+    measures = Measures.named(*setup.measures)
+    plans = {
+        _key(each): asking(corpus, setup.preset, {**setup.overrides, **each})
+        for each in settings
+    }
+    records: dict[str, list[QueryRecord]] = {key: [] for key in plans}
+    for done, question in enumerate(collection.questions, start=1):
+        grades = collection.qrels.get(question.id, {})
+        for key, (asked, recall) in _recalled(plans, question.text).items():
+            # A sweep compares no decisions; without them all records fit in memory.
+            ranked = replace(asked.guarded(recall), touches=())
+            records[key].append(record_of(question, ranked, grades, measures))
+        on_step(f"sweeping {collection.name}", done, len(collection.questions))
+    header = header_of(collection, next(iter(plans.values())), setup)
+    return {
+        key: EvaluationRun(header=header, records=tuple(each))
+        for key, each in records.items()
+    }
+
+
+def _recalled(
+    plans: Mapping[str, SystemUnderTest], question: str
+) -> dict[str, tuple[SystemUnderTest, RecalledPool]]:
+    """Recall once for all plans with the same depth and legs."""
+    recalls: dict[object, RecalledPool] = {}
+    for asked in plans.values():
+        if (depths := _depths(asked.plan)) not in recalls:
+            recalls[depths] = asked.recall(question)
+    return {key: (asked, recalls[_depths(asked.plan)]) for key, asked in plans.items()}
+
+
+def _depths(plan: Plan) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    return plan.waves, plan.legs
+
+
+def _check_names(preset_name: str, settings: Iterable[Setting]) -> None:
+    """Raise if a setting varies k: a ranking is measured at one length."""
+    chosen = preset(preset_name)
+    fixed = {chosen.k_setting, chosen.settings.variable(chosen.k_setting)}
+    for name in sorted({name for each in settings for name in each} & fixed):
+        msg = (
+            f"{name} is not swept: a ranking is measured at one length; "
+            "sweep a floor, a limit or a weight"
+        )
+        raise InputError(msg)
+
+
+def _key(setting: Setting) -> str:
+    return repr(sorted(setting.items()))

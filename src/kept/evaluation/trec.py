@@ -1,4 +1,4 @@
-"""TREC files: judgements and runs, in and out."""
+"""TREC files: judgements and runs, read and written."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 
 from kept.errors import InputError
-from kept.evaluation.lines import at_line, text_lines
+from kept.evaluation.json_lines import Line, text_lines
 
 Ranking = tuple[tuple[str, float], ...]
 Run = Mapping[str, Ranking]
+Qrels = Mapping[str, Mapping[str, int]]
 
 QRELS_FIELDS = 4
 TSV_FIELDS = 3
@@ -20,31 +21,21 @@ RUN_FIELDS = 6
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Read judgements: TREC's four columns, or BEIR's three with a header."""
     qrels: dict[str, dict[str, int]] = {}
-    for number, line in text_lines(path):
-        fields = line.split("\t") if "\t" in line else line.split()
-        if number == 1 and fields[-1].strip().casefold() in {"score", "relevance"}:
+    for line, text in text_lines(path):
+        fields = text.split("\t") if "\t" in text else text.split()
+        if line.number == 1 and fields[-1].strip().casefold() in {"score", "relevance"}:
             continue
-        if len(fields) == QRELS_FIELDS:
-            question_id, _, passage_id, grade = fields
-        elif len(fields) == TSV_FIELDS:
-            question_id, passage_id, grade = fields
-        else:
-            raise at_line(
-                path,
-                number,
-                f"expected 3 or 4 columns, met {len(fields)}",
-                "write 'query-id<TAB>corpus-id<TAB>score' or 'query 0 doc grade'",
-            )
+        if len(fields) not in {TSV_FIELDS, QRELS_FIELDS}:
+            problem = f"expected 3 or 4 columns, met {len(fields)}"
+            advice = "write 'query-id<TAB>corpus-id<TAB>score' or 'query 0 doc grade'"
+            raise line.error(problem=problem, advice=advice)
+        question_id, (passage_id, grade) = fields[0], fields[-2:]
         grades = qrels.setdefault(question_id, {})
-        value = _grade(path, number, grade)
+        value = _grade(line, grade)
         if grades.setdefault(passage_id, value) != value:
-            raise at_line(
-                path,
-                number,
-                f"{question_id} and {passage_id} are judged twice, "
-                f"{grades[passage_id]} and {value}",
-                "keep one of the two",
-            )
+            twice = f"{question_id} and {passage_id} are judged twice"
+            problem = f"{twice}, {grades[passage_id]} and {value}"
+            raise line.error(problem=problem, advice="keep one of the two")
     if not qrels:
         msg = f"{path}: there are no judgements in it; check that it is the right file"
         raise InputError(msg)
@@ -54,25 +45,23 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
 def read_run(path: Path) -> dict[str, Ranking]:
     """Read a run of six columns: query, Q0, document, rank, score, tag."""
     rankings: dict[str, dict[str, float]] = {}
-    for number, line in text_lines(path):
-        fields = line.split()
+    for line, text in text_lines(path):
+        fields = text.split()
         if len(fields) != RUN_FIELDS:
-            raise at_line(
-                path,
-                number,
-                f"expected 6 columns, met {len(fields)}",
-                "write 'query Q0 doc rank score tag'",
+            problem = f"expected 6 columns, met {len(fields)}"
+            raise line.error(
+                problem=problem, advice="write 'query Q0 doc rank score tag'"
             )
         question_id, _, passage_id, _, score, _ = fields
         scores = rankings.setdefault(question_id, {})
         if passage_id in scores:
-            raise at_line(
-                path,
-                number,
-                f"{passage_id} is ranked twice for {question_id}",
-                "keep one of the two",
+            problem = f"{passage_id} is ranked twice for {question_id}"
+            raise line.error(problem=problem, advice="keep one of the two")
+        scores[passage_id] = _number(score)
+        if not math.isfinite(scores[passage_id]):
+            raise line.error(
+                problem=f"the score is {score!r}", advice="scores are finite numbers"
             )
-        scores[passage_id] = _score(path, number, score)
     if not rankings:
         msg = f"{path}: the run is empty; check that the system wrote it to the end"
         raise InputError(msg)
@@ -80,7 +69,7 @@ def read_run(path: Path) -> dict[str, Ranking]:
 
 
 def best_first(scores: Iterable[tuple[str, float]]) -> Ranking:
-    """Order by score and then id, and refuse scores that are not numbers."""
+    """Order by score and then id; raise for scores that are not numbers."""
     rounded = []
     for passage_id, score in scores:
         if not math.isfinite(score):
@@ -88,31 +77,29 @@ def best_first(scores: Iterable[tuple[str, float]]) -> Ranking:
                 f"the score of {passage_id} is {score}; a score must be a finite number"
             )
             raise InputError(msg)
+        # Noise in the last bits must not decide an order.
         rounded.append((passage_id, round(float(score), 9)))
     return tuple(sorted(rounded, key=lambda each: (-each[1], each[0])))
 
 
-def run_lines(run: Run, tag: str = "kept") -> Iterable[str]:
-    """Yield a run's lines with scores that strictly descend in single precision.
-
-    Tools read scores as 32-bit floats and break ties each in their own way; with
-    no ties left, they all see the order that was meant.
-    """
+def write_run(path: Path, run: Run, tag: str = "kept") -> None:
+    """Write a run for other tools, with scores that strictly descend."""
+    lines = []
     for question_id, ranking in run.items():
         scores = descending([score for _, score in ranking])
         for rank, ((passage_id, _), score) in enumerate(
             zip(ranking, scores, strict=True), start=1
         ):
-            yield f"{question_id} Q0 {passage_id} {rank} {score:.9g} {tag}"
-
-
-def write_run(path: Path, run: Run, tag: str = "kept") -> None:
-    """Write a run for other tools to read."""
-    path.write_text("".join(f"{line}\n" for line in run_lines(run, tag)), "utf-8")
+            lines.append(f"{question_id} Q0 {passage_id} {rank} {score:.9g} {tag}\n")
+    path.write_text("".join(lines), "utf-8")
 
 
 def descending(scores: Sequence[float]) -> list[float]:
-    """Lower each score just enough to lie below the one before it."""
+    """Lower each score just enough to lie below the one before it, as a float32.
+
+    Other tools read scores as 32-bit floats and break ties in ways of their own;
+    without ties they all read the same order.
+    """
     lowered: list[float] = []
     ceiling = np.float32(np.inf)
     for score in scores:
@@ -121,28 +108,18 @@ def descending(scores: Sequence[float]) -> list[float]:
     return lowered
 
 
-def _grade(path: Path, number: int, grade: str) -> int:
-    try:
-        value = float(grade)
-    except ValueError:
-        value = math.nan
+def _grade(line: Line, grade: str) -> int:
+    value = _number(grade)
     if not value.is_integer():
-        raise at_line(
-            path,
-            number,
-            f"the grade is {grade.strip()!r}",
-            "grades are whole numbers, 0 for not relevant",
+        problem = f"the grade is {grade.strip()!r}"
+        raise line.error(
+            problem=problem, advice="grades are whole numbers, 0 for not relevant"
         )
     return int(value)
 
 
-def _score(path: Path, number: int, score: str) -> float:
+def _number(text: str) -> float:
     try:
-        value = float(score)
+        return float(text)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise at_line(
-            path, number, f"the score is {score!r}", "scores are finite numbers"
-        )
-    return value
+        return math.nan

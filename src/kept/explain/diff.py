@@ -1,4 +1,4 @@
-"""Differences: what two answers to one question do not have in common, and why."""
+"""How the answers of two configurations to one question differ, and why."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 import yaml
 
-from kept.decisions import Refusal, Selection, Verdict
 from kept.errors import InputError, SettingsError
-from kept.knowledge_base import KnowledgeBase
-from kept.presets.overrides import field_of
-from kept.presets.plan import Configured, Plan
-from kept.rehearsal import Rehearsal
-from kept.retrieve import Request, check_question
+from kept.explain.rerun import Rerun
+from kept.kernel.presets.overrides import field_of
+from kept.kernel.presets.plan import Configured
+from kept.kernel.record import Refusal, Selection, Verdict
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import Request, check_question
 
 RECALL, GATE, ORDER = "recall", "gate", "order"
 
@@ -22,7 +22,7 @@ Kind = Literal["added", "lost", "moved"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moved:
-    """One chunk whose place differs; none is outside the answer.
+    """One chunk whose place differs; a place is None where it is not in the answer.
 
     *stage* made the difference: the one that dropped it where it is missing.
     """
@@ -36,7 +36,7 @@ class Moved:
 
     @property
     def kind(self) -> Kind:
-        """Whether it came, left or only moved."""
+        """Whether it was added, lost or only moved."""
         if self.before is None:
             return "added"
         return "lost" if self.after is None else "moved"
@@ -49,10 +49,15 @@ class Answered:
     refused: Refusal | None
     selection: Selection
 
+    @property
+    def reason(self) -> str | None:
+        """Why the question was refused, if it was."""
+        return self.refused.reason if self.refused else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What becomes different for one question from one configuration to another."""
+    """How the answer to one question changes between two configurations."""
 
     question: str
     before: Answered
@@ -62,22 +67,17 @@ class Difference:
     @property
     def same(self) -> bool:
         """Whether the same passages come in the same order."""
-        return not self.moved and self._refusals[0] == self._refusals[1]
+        return not self.moved and self.before.reason == self.after.reason
 
     @property
     def now_refused(self) -> bool:
-        """Whether it was answered and is not any more."""
-        return self._refusals[0] is None and self._refusals[1] is not None
+        """Whether it was answered and is refused now."""
+        return self.before.reason is None and self.after.reason is not None
 
     @property
     def now_answered(self) -> bool:
-        """Whether it was refused and is answered."""
-        return self._refusals[0] is not None and self._refusals[1] is None
-
-    @property
-    def _refusals(self) -> tuple[str | None, str | None]:
-        before, after = self.before.refused, self.after.refused
-        return (before.reason if before else None, after.reason if after else None)
+        """Whether it was refused and is answered now."""
+        return self.before.reason is not None and self.after.reason is None
 
 
 def difference(question: str, before: Answered, after: Answered) -> Difference:
@@ -96,27 +96,29 @@ def diff_configurations(
     after: Configured,
     requests: Iterable[Request],
 ) -> Iterator[Difference]:
-    """Yield what two configurations do differently, question by question.
+    """Yield how the answers of two configurations differ, question by question.
 
-    Recall is shared where both bring the same legs.
+    Both use the same recall where they search the same legs.
     """
     for request in requests:
         check_question(request.question)
         plans = [base.plan(request, configured) for configured in (before, after)]
         with base.store.shelf(request.tenant) as shelf:
-            rehearsal = Rehearsal(shelf, request, base.embedder, base.calibration)
+            rerun = Rerun(shelf, request, base.embedder, base.calibration)
             for plan in plans:
-                rehearsal.recall(plan)
-        first, second = (_answered(rehearsal, plan) for plan in plans)
+                rerun.prepare(plan)
+        # The shelf is closed: a judge or a reranker may take long.
+        ran = (rerun.run(plan) for plan in plans)
+        first, second = (Answered(refused=r, selection=s) for r, s in ran)
         yield difference(request.question, first, second)
 
 
 def configuration_named(base: KnowledgeBase, named: str) -> Configured:
-    """Return the configuration that *named* means.
+    """Return the configuration that *named* stands for.
 
-    ``current`` is what a search would use, ``preset:NAME`` another preset with the
-    settings it would have here, and a YAML or JSON file those settings with the
-    file's before them; a key ``preset`` chooses the preset.
+    ``current`` is the one that a search would use, ``preset:NAME`` another preset
+    with the settings that it has here. A YAML or JSON file overrides the settings of
+    ``current``, or of the preset under its key ``preset``.
     """
     if named == "current":
         return base.configured()
@@ -145,11 +147,6 @@ def _read(path: Path) -> dict[str, Any]:
         msg = f"{path} holds no settings; expected lines such as 'top_k: 5'"
         raise InputError(msg)
     return given
-
-
-def _answered(rehearsal: Rehearsal, plan: Plan) -> Answered:
-    refused, selection = rehearsal.run(plan)
-    return Answered(refused=refused, selection=selection)
 
 
 def _moved(before: Answered, after: Answered) -> Iterator[Moved]:
@@ -184,10 +181,10 @@ def _places(answered: Answered) -> dict[str, int]:
 
 
 def _stop(answered: Answered, chunk_id: str) -> tuple[str, str | None]:
-    """Return the stage that kept a chunk out of an answer, and its reason."""
+    """Return the stage that dropped a chunk, and its reason."""
     for stage, decision in answered.selection.explain(chunk_id):
         if decision.verdict is Verdict.DROPPED:
             return stage, str(decision.reason)
-    refused = answered.refused
-    gated = refused is not None and not answered.selection.trace
-    return (GATE, refused.reason) if gated and refused else (RECALL, None)
+    if answered.refused and not answered.selection.trace:
+        return GATE, answered.refused.reason
+    return RECALL, None

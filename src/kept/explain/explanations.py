@@ -4,20 +4,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from kept.aside import Aside
-from kept.counterfactual import Change, Counterfactual, Situation
-from kept.decisions import Decision, Refusal, Refused, Verdict
-from kept.embedders import checked
-from kept.embedders.known import Known
 from kept.errors import NotFoundError
-from kept.filters import Filters, filters_json
-from kept.knowledge_base import KnowledgeBase
-from kept.model import Candidate
-from kept.ports import Embedder, Shelf
-from kept.presets.plan import Configured, Parts, Plan
-from kept.rehearsal import Rehearsal, remembering
-from kept.retrieve import Found, Request, check_question
-from kept.stores.fates import Fate
+from kept.explain.model_answers import ModelAnswers, asked_once
+from kept.explain.rerun import Rerun
+from kept.explain.smallest_change import ChangeSearch, SettingChange, Trial
+from kept.kernel.filters import Filters, filters_json
+from kept.kernel.model import Candidate
+from kept.kernel.ports import Embedder
+from kept.kernel.presets.plan import Configured, Parts, Plan
+from kept.kernel.record import Decision, Refusal, Refused, Verdict
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders import checked
+from kept.models.embedders.known import Known
+from kept.search.ports import Shelf
+from kept.search.retrieve import Found, Request, check_question
+from kept.stores.document_status import Fate
 
 ALTERNATIVES = 5
 
@@ -27,8 +28,8 @@ Outcome = Literal[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """One stage of a candidate's way: passed in silence, or a decision."""
+class PathStep:
+    """One stage on a candidate's path, and the decision it made, if it made one."""
 
     stage: str
     before: int
@@ -38,26 +39,27 @@ class Passage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What happened to one candidate; *place* is none if it was not selected."""
+    """What happened to one candidate; *place* is None if it was not selected."""
 
     candidate: Candidate
-    passages: tuple[Passage, ...]
+    steps: tuple[PathStep, ...]
     place: int | None
     selected: int
 
     @property
-    def dropped(self) -> Passage | None:
-        """Where it was dropped, if it was."""
-        for passage in self.passages:
-            decision = passage.decision
-            if decision is not None and decision.verdict is Verdict.DROPPED:
-                return passage
-        return None
+    def dropped(self) -> PathStep | None:
+        """The step that dropped it, if one did."""
+        decided = (step for step in self.steps if step.decision is not None)
+        return next((s for s in decided if _drops(s.decision)), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """A chunk's place in one leg, which brings the first *depth*; none if in none."""
+    """A chunk's place in one leg, and how deep the plan recalls from that leg.
+
+    *place* is None where the leg does not find the chunk, *depth* where the plan
+    does not search the leg.
+    """
 
     leg: str
     place: int | None
@@ -68,8 +70,9 @@ class Rank:
 class WhyNot:
     """Why a document or chunk is not in an answer, and what would let it in.
 
-    *changes* are single settings, the smallest change first; *pairs* are looked for
-    where no single setting does it. Every change was verified by a run of its own.
+    *changes* are single settings, the smallest change first; *pairs* are changes of
+    two or three settings, tried where no single one is enough. Every change was
+    verified by a run of its own.
     """
 
     named: str
@@ -83,8 +86,8 @@ class WhyNot:
     needed_depth: int | None = None
     filters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     unfiltered: "WhyNot | None" = None
-    changes: tuple[Change, ...] = ()
-    pairs: tuple[Change, ...] = ()
+    changes: tuple[SettingChange, ...] = ()
+    pairs: tuple[SettingChange, ...] = ()
 
 
 def why(found: Found, chunk_id: str) -> Story:
@@ -92,22 +95,22 @@ def why(found: Found, chunk_id: str) -> Story:
     selection = found.selection
     pool = {c.id: c for c in (*selection.dropped, *selection.candidates)}
     if chunk_id not in pool:
-        kind, advice = "candidate", "it was not recalled; 'kept why-not' tells why"
+        kind, advice = "candidate", "it was not recalled; 'kept why-not' explains why"
         raise NotFoundError(kind, chunk_id, advice)
     chosen = [c.id for c in selection.candidates]
     return Story(
         candidate=pool[chunk_id],
-        passages=tuple(_passages(found, chunk_id)),
+        steps=tuple(_steps(found, chunk_id)),
         place=chosen.index(chunk_id) + 1 if chunk_id in chosen else None,
         selected=len(chosen),
     )
 
 
 def why_not(base: KnowledgeBase, named: str, request: Request) -> WhyNot:
-    """Tell why what is *named* does not answer *request*, and what would change it.
+    """Explain why *named* does not answer *request*, and what would change that.
 
-    A document, a chunk, an alias or a source can be named; of a document the chunk
-    that came farthest is explained. The shelf is not held while a model is asked.
+    A document, a chunk, an alias or a source can be named; of a document, the chunk
+    that came farthest is explained.
     """
     check_question(request.question)
     fate = base.store.fate(request.tenant, named)
@@ -115,22 +118,23 @@ def why_not(base: KnowledgeBase, named: str, request: Request) -> WhyNot:
         return WhyNot(named=named, outcome=fate.state, fate=fate)
     configured = base.configured(tenant=request.tenant)
     texts, embedder = [request.question], base.embedder
+    # Embedded once, before a read transaction is open.
     [vector] = checked(embedder.embed(texts), texts, embedder.id)
     known = Known(embedder, {request.question: vector})
-    aside = Aside(base.parts_of(configured))
+    models = ModelAnswers(base.parts_of(configured))
 
-    def told() -> WhyNot:
+    def explained() -> WhyNot:
         with base.store.shelf(request.tenant) as shelf:
-            return _Inquiry(
-                base, known, aside.parts, shelf, request, configured, named, fate
-            )()
+            return _Explainer(
+                base, known, models.parts, shelf, request, configured, named, fate
+            ).explain()
 
-    return aside(told)
+    return models(explained)
 
 
 @dataclass(frozen=True)
-class _Inquiry:
-    """One why-not at one state of the knowledge."""
+class _Explainer:
+    """Explains one why-not at one state of the knowledge base."""
 
     base: KnowledgeBase
     embedder: Embedder
@@ -141,34 +145,25 @@ class _Inquiry:
     named: str
     fate: Fate
 
-    def __call__(self) -> WhyNot:
-        plan = self._plan(self.request, self.configured)
-        found = self._run(self.request, plan)
+    def explain(self) -> WhyNot:
+        found = self._run(self.request, self.configured)
         ours = frozenset(self.fate.chunk_ids)
         if any(c.id in ours for c in found.selection.candidates):
             return self._answer("selected", found, story=_farthest(found, ours))
-        rehearsal = self._rehearsal(self.request)
-        passing = self._passing(rehearsal, self.request.filters)
+        rerun = Rerun(self.shelf, self.request, self.embedder, self.base.calibration)
+        passing = self._passing(rerun, self.request.filters)
         if not passing:
-            return self._filtered(found, rehearsal)
-        return self._stopped(found, rehearsal, plan, passing)
+            return self._filtered(found, rerun)
+        return self._stopped(found, rerun, passing)
 
-    def _stopped(
-        self,
-        found: Found,
-        rehearsal: Rehearsal,
-        plan: Plan,
-        passing: frozenset[str],
-    ) -> WhyNot:
-        """Explain a passage that settings alone keep out."""
+    def _stopped(self, found: Found, rerun: Rerun, passing: frozenset[str]) -> WhyNot:
+        """Explain a passage that only settings keep out."""
+        plan = self._plan(self.request, self.configured)
         story = _farthest(found, passing)
-        chunk, ranks = (
-            self._nearest(rehearsal, passing)
-            if story is None
-            else (story.candidate, self._ranks(rehearsal, story.candidate.id))
-        )
+        chunk = story.candidate if story else self._nearest(rerun, passing)
+        ranks = self._ranks(rerun, chunk.id)
         needed = min((p for n in plan.legs if (p := ranks[n])), default=None)
-        changes, pairs = self._changes(rehearsal, passing, needed)
+        changes, pairs = self._changes(rerun, passing, needed)
         gated = found.refused and found.refused.reason == Refused.QUERY_QUALITY
         return self._answer(
             "dropped" if story else "gated" if gated else "not_recalled",
@@ -189,15 +184,17 @@ class _Inquiry:
             pairs=pairs,
         )
 
-    def _filtered(self, found: Found, rehearsal: Rehearsal) -> WhyNot:
-        """Explain a passage that the caller's own filters keep out."""
-        blocking = {
+    def _filtered(self, found: Found, rerun: Rerun) -> WhyNot:
+        """Explain a passage that the request's own filters exclude."""
+        excluding = {
             name: value
             for name, value, alone in _conditions(self.request.filters)
-            if not self._passing(rehearsal, alone)
+            if not self._passing(rerun, alone)
         }
         free = replace(self, request=replace(self.request, filters=Filters()))
-        return self._answer("filtered", found, filters=blocking, unfiltered=free())
+        return self._answer(
+            "filtered", found, filters=excluding, unfiltered=free.explain()
+        )
 
     def _answer(self, outcome: Outcome, found: Found, **known: Any) -> WhyNot:  # noqa: ANN401
         return WhyNot(
@@ -211,91 +208,89 @@ class _Inquiry:
     def _plan(self, request: Request, configured: Configured) -> Plan:
         return configured.plan(self.parts, k=request.k, pins=bool(request.pinned))
 
-    def _run(self, request: Request, plan: Plan) -> Found:
+    def _run(self, request: Request, configured: Configured) -> Found:
+        """Run a request as a search would, on the shelf that is open."""
+        plan = self._plan(request, configured)
         retriever = replace(self.base.retriever(plan), embedder=self.embedder)
         return retriever.chosen(retriever.drawn(self.shelf, request))
 
-    def _rehearsal(self, request: Request) -> Rehearsal:
-        return Rehearsal(self.shelf, request, self.embedder, self.base.calibration)
-
-    def _passing(self, rehearsal: Rehearsal, filters: Filters) -> frozenset[str]:
+    def _passing(self, rerun: Rerun, filters: Filters) -> frozenset[str]:
         """Return those of our chunks that *filters* let through."""
+        ours = frozenset(self.fate.chunk_ids)
         if filters.empty:
-            return frozenset(self.fate.chunk_ids)
+            return ours
         document = self.fate.document_id
         if filters.documents and document not in filters.documents:
             return frozenset()
         allowed = self.shelf.allowed(replace(filters, documents=(document,)))
         count = 0 if allowed is None else len(allowed)
-        leg = self.shelf.dense_leg(rehearsal.vector, count, allowed)
-        found = self.shelf.candidates(
-            rehearsal.vector, rehearsal.terms, {"dense": leg}, ()
-        )
-        return frozenset(c.id for c in found) & frozenset(self.fate.chunk_ids)
+        leg = self.shelf.dense_leg(rerun.vector, count, allowed)
+        found = self.shelf.candidates(rerun.vector, rerun.terms, {"dense": leg}, ())
+        return ours & {c.id for c in found}
 
-    def _nearest(
-        self, rehearsal: Rehearsal, chunk_ids: frozenset[str]
-    ) -> tuple[Candidate, Mapping[str, int | None]]:
-        """Return the chunk that would be recalled first, and its places."""
-        measured = rehearsal.measured(sorted(chunk_ids))
+    def _nearest(self, rerun: Rerun, chunk_ids: frozenset[str]) -> Candidate:
+        """Return the chunk that would be recalled first."""
+        # A rank is a pass over the index: only the best by either signal can be first.
+        measured = rerun.measured(sorted(chunk_ids))
         best = {
-            max(measured, key=lambda c: (c.signals[name], c.id)).id: None
+            chunk.id: chunk
             for name in ("cosine", "bm25")
+            for chunk in [max(measured, key=lambda c: (c.signals[name], c.id))]
         }
-        pool = {c.id: c for c in measured}
-        places = {chunk: self._ranks(rehearsal, chunk) for chunk in best}
-        first = min(best, key=lambda c: (min(p for p in places[c].values() if p), c))
-        return pool[first], places[first]
 
-    def _ranks(self, rehearsal: Rehearsal, chunk_id: str) -> Mapping[str, int | None]:
-        return self.shelf.ranks(
-            rehearsal.vector, rehearsal.terms, chunk_id, rehearsal.allowed
-        )
+        def place(chunk_id: str) -> int:
+            return min(p for p in self._ranks(rerun, chunk_id).values() if p)
+
+        return best[min(best, key=lambda chunk_id: (place(chunk_id), chunk_id))]
+
+    def _ranks(self, rerun: Rerun, chunk_id: str) -> Mapping[str, int | None]:
+        return self.shelf.ranks(rerun.vector, rerun.terms, chunk_id, rerun.allowed)
 
     def _changes(
-        self, rehearsal: Rehearsal, chunk_ids: frozenset[str], needed: int | None
-    ) -> tuple[tuple[Change, ...], tuple[Change, ...]]:
-        """Return the verified changes of one setting, or else those of two."""
-        search = Counterfactual(
-            rehearsal,
-            remembering(self.parts),
-            Situation(self.configured, self.request.k),
-            chunk_ids,
-            needed,
-        )
+        self, rerun: Rerun, chunk_ids: frozenset[str], needed: int | None
+    ) -> tuple[tuple[SettingChange, ...], tuple[SettingChange, ...]]:
+        """Return the verified changes of one setting, or else those of several."""
+        start = Trial(self.configured, self.request.k)
+        search = ChangeSearch(rerun, asked_once(self.parts), start, chunk_ids, needed)
         singles = self._verified(search, search.singles()[:ALTERNATIVES])
         if singles:
             return singles, ()
-        return (), self._verified(search, search.pairs()[:ALTERNATIVES])
+        return (), self._verified(search, search.combinations()[:ALTERNATIVES])
 
     def _verified(
-        self, search: Counterfactual, situations: list[Situation]
-    ) -> tuple[Change, ...]:
-        """Run each change on the path that queries take, and keep those that hold."""
-        found: list[Change] = []
-        for situation in situations:
-            request = replace(self.request, k=situation.k)
-            plan = self._plan(request, situation.configured)
-            answer = self._run(request, plan).selection.candidates
-            if any(c.id in search.chunk_ids for c in answer):
-                found.append(search.outcome(situation))
+        self, search: ChangeSearch, trials: list[Trial]
+    ) -> tuple[SettingChange, ...]:
+        """Run each change on the path that queries take, and keep those that hold.
+
+        The search asks models once per candidate. A query asks about all of them at
+        once, which may give another answer.
+        """
+        found: list[SettingChange] = []
+        for trial in trials:
+            answer = self._run(replace(self.request, k=trial.k), trial.configured)
+            if any(c.id in search.chunk_ids for c in answer.selection.candidates):
+                found.append(search.outcome(trial))
         return tuple(found)
 
 
-def _passages(found: Found, chunk_id: str) -> Iterator[Passage]:
-    """Yield the way of one candidate, up to where it was dropped."""
+def _steps(found: Found, chunk_id: str) -> Iterator[PathStep]:
+    """Yield the path of one candidate, up to the stage that dropped it."""
     for step in found.selection.trace:
         made = [d for d in step.decisions if d.chunk_id == chunk_id]
         decisions: list[Decision | None] = [*made] or [None]
         for decision in decisions:
-            yield Passage(
+            yield PathStep(
                 stage=step.stage,
                 before=step.before,
                 after=step.after,
                 decision=decision,
             )
-        if any(d.verdict is Verdict.DROPPED for d in made):
+        if any(map(_drops, made)):
             return
+
+
+def _drops(decision: Decision | None) -> bool:
+    return decision is not None and decision.verdict is Verdict.DROPPED
 
 
 def _farthest(found: Found, chunk_ids: frozenset[str]) -> Story | None:
@@ -310,7 +305,7 @@ def _farthest(found: Found, chunk_ids: frozenset[str]) -> Story | None:
         stories,
         key=lambda s: (
             s.place or len(selection.candidates) + 1,
-            -len({p.stage for p in s.passages}),
+            -len({step.stage for step in s.steps}),
             -s.candidate.score,
             s.candidate.id,
         ),

@@ -1,11 +1,16 @@
-"""Replay: recorded queries run again, and what became of their answers."""
+"""Replay: run recorded queries again, and compare the answers."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from kept.knowledge_base import KnowledgeBase
-from kept.recorded import Recorded, code_version, digest, request_of
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.recorded import (
+    Recorded,
+    code_version,
+    digest,
+    request_of,
+)
 
 Cause = Literal["data", "configuration", "code"]
 Outcome = Literal["identical", "changed", "unexplained", "not_recorded"]
@@ -15,9 +20,10 @@ Outcome = Literal["identical", "changed", "unexplained", "not_recorded"]
 class Replayed:
     """One recorded query, and how its answer compares with today's.
 
-    *changed* tells which of data, configuration and code are no longer what they
-    were. An answer that differs although none of them did is *unexplained*; the
-    digest sees more than the selection does, such as who was dropped and why.
+    *changed* names which of data, configuration and code have changed since. An
+    answer that differs although none of them has is *unexplained*. Answers are
+    compared by a digest of the whole record, so they can differ with the same
+    passages: by a candidate that was dropped for another reason, say.
     """
 
     recorded: Recorded
@@ -32,16 +38,16 @@ class Replayed:
 def replay(base: KnowledgeBase, queries: Iterable[Recorded]) -> Iterator[Replayed]:
     """Run *queries* again, each with its own preset, and compare the answers.
 
-    Nothing is recorded of it.
+    These runs are not recorded.
     """
     for query in queries:
         if query.question is None:
             yield Replayed(recorded=query, outcome="not_recorded")
         else:
-            yield _again(base, query, query.question)
+            yield _replayed(base, query, query.question)
 
 
-def _again(base: KnowledgeBase, query: Recorded, question: str) -> Replayed:
+def _replayed(base: KnowledgeBase, query: Recorded, question: str) -> Replayed:
     request = request_of(base.tenant, question, query.request)
     configured = base.configured(query.preset)
     found = base.retriever(base.plan(request, configured))(request)
@@ -55,13 +61,13 @@ def _again(base: KnowledgeBase, query: Recorded, question: str) -> Replayed:
     if digest(found) == query.result_sha256:
         return Replayed(recorded=query, outcome="identical", changed=changed)
     before, after = query.selected, [c.id for c in found.selection.candidates]
-    differing = Replayed(
+    stayed = [c for c in before if c in after]
+    return Replayed(
         recorded=query,
         outcome="changed" if changed else "unexplained",
         changed=changed,
         added=tuple(c for c in after if c not in before),
         lost=tuple(c for c in before if c not in after),
+        reordered=stayed != [c for c in after if c in before],
         refused=(query.refused, found.refused.reason if found.refused else None),
     )
-    stayed = [c for c in before if c in after]
-    return replace(differing, reordered=stayed != [c for c in after if c in before])

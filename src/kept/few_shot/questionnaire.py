@@ -1,4 +1,4 @@
-"""Questionnaires: items in order, ordinal scores, and the words that hint at them."""
+"""Questionnaires: items in order, ordinal scores, and keywords for each item."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -55,10 +55,8 @@ class Questionnaire:
     def label(self, item: str, value: object) -> int | None:
         """Return *value* as a score of *item*; None stays None."""
         if item not in self.keys:
-            msg = (
-                f"{self.name} has no item {item!r}; "
-                f"its items are: {', '.join(self.keys)}"
-            )
+            keys = ", ".join(self.keys)
+            msg = f"{self.name} has no item {item!r}; its items are: {keys}"
             raise InputError(msg)
         if value is None:
             return None
@@ -82,12 +80,12 @@ class Questionnaire:
 
 
 def load_questionnaire(path: Path) -> Questionnaire:
-    """Read a questionnaire from a YAML file, or say what is wrong with it."""
+    """Read a questionnaire from a YAML file."""
     return questionnaire_of(_read(path), path.name)
 
 
 def questionnaire_of(data: Mapping[str, Any], where: str) -> Questionnaire:
-    """Return the questionnaire that *data* describes; *where* it is from is told."""
+    """Return the questionnaire in *data*; errors name *where* it is from."""
     try:
         items = tuple(_item(where, key, given) for key, given in data["items"].items())
         scores = {_score(where, score): str(t) for score, t in data["scores"].items()}
@@ -112,9 +110,9 @@ def phq8() -> Questionnaire:
 
 @dataclass(frozen=True)
 class KeywordTagger:
-    """Tags text with the items whose keywords it contains, as whole words.
+    """Tags text with the items whose keywords it has, as whole words.
 
-    A keyword may be a phrase; a star at its end stands for any ending.
+    A keyword may be a phrase; a star at its end matches any ending.
     """
 
     patterns: tuple[tuple[str, re.Pattern[str]], ...]
@@ -128,7 +126,7 @@ class KeywordTagger:
 
     @classmethod
     def for_items(cls, questionnaire: Questionnaire) -> "KeywordTagger":
-        """Build a tagger from the keywords of the questionnaire itself."""
+        """Build a tagger from the questionnaire's own keywords."""
         return cls.of({item.key: item.keywords for item in questionnaire.items})
 
     @classmethod
@@ -145,25 +143,24 @@ class KeywordTagger:
         return cls.of(keywords)
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the items that *text* hints at, in their order."""
+        """Return the items whose keywords *text* has, in their order."""
         return tuple(item for item, found in self.patterns if found.search(text))
 
 
 def _pattern(words: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(_bounded(word) for word in words), re.IGNORECASE)
+    return re.compile("|".join(map(_whole_word, words)), re.IGNORECASE)
 
 
-def _bounded(word: str) -> str:
-    stem = word.removesuffix("*")
-    spaced = r"\s+".join(re.escape(part) for part in stem.split())
-    apostrophes = spaced.replace("'", "['\u2019]")
-    ending = r"\w*" if word.endswith("*") else ""
-    return rf"(?<!\w){apostrophes}{ending}(?!\w)"
+def _whole_word(keyword: str) -> str:
+    parts = map(re.escape, keyword.removesuffix("*").split())
+    spelled = r"\s+".join(parts).replace("'", "['\u2019]")
+    ending = r"\w*" if keyword.endswith("*") else ""
+    return rf"(?<!\w){spelled}{ending}(?!\w)"
 
 
 def _item(where: str, key: object, given: Mapping[str, Any] | None) -> Item:
     if not isinstance(key, str) or not _KEY.fullmatch(key):
-        msg = f"{where}: {key!r} is no item key; use letters, digits and _"
+        msg = f"{where}: {key!r} is not an item key; use letters, digits and _"
         raise InputError(msg)
     given = given or {}
     keywords = _words(where, key, given.get("keywords", []))
@@ -180,9 +177,10 @@ def _words(where: str, key: str, given: object) -> tuple[str, ...]:
 
 
 def _score(where: str, score: object) -> int:
+    # YAML reads yes and no as true and false, which are integers in Python.
     if isinstance(score, int) and not isinstance(score, bool):
         return score
-    msg = f"{where}: {score!r} is no score; use whole numbers"
+    msg = f"{where}: {score!r} is not a score; use whole numbers"
     raise InputError(msg)
 
 

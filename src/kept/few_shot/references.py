@@ -1,4 +1,4 @@
-"""Few-shot references: for each item, the labelled passages that deserve showing."""
+"""Few-shot references: the labelled passages to show for each item."""
 
 import re
 import threading
@@ -8,12 +8,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.decisions import Selection
 from kept.errors import BadVectorError, EmbedderError, InputError
-from kept.fencing import neutral
-from kept.model import Candidate
-from kept.ports import Embedder, Vectors
-from kept.questionnaire import Questionnaire
+from kept.few_shot.questionnaire import Questionnaire
+from kept.kernel.model import Candidate
+from kept.kernel.ports import Embedder, Vectors
+from kept.kernel.record import Selection
+from kept.models.prompts.fence import neutral
 
 OPENING = "<Reference Examples>"
 CLOSING = "</Reference Examples>"
@@ -23,8 +23,8 @@ NAMED = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One reference as it is shown: whose item, which score, what was said."""
+class ShownReference:
+    """One reference as it is shown in a prompt."""
 
     item: str
     label: int
@@ -34,19 +34,19 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceBundle:
-    """The references of one participant, and how each item's were chosen."""
+    """The references for one participant, with the selection of each item's."""
 
     questionnaire: Questionnaire
     selections: Mapping[str, Selection] = field(hash=False)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[ShownReference, ...]:
         """The references in the order of the items, each item's best first.
 
         A reference without a label for its item is not shown.
         """
         return tuple(
-            Entry(item, label, candidate.chunk.text, candidate.id)
+            ShownReference(item, label, candidate.chunk.text, candidate.id)
             for item in self.questionnaire.keys
             if item in self.selections
             for candidate in self.selections[item].candidates
@@ -55,16 +55,16 @@ class ReferenceBundle:
 
     @property
     def text(self) -> str:
-        """The block for the prompt; empty if there is nothing to show."""
+        """The block for the prompt; empty without references."""
         return self._shown()[0]
 
     @property
     def redactions(self) -> Mapping[str, int]:
-        """What had to be rewritten because it imitated the block or a role."""
+        """How often text was rewritten that imitated the block or a role."""
         return self._shown()[1]
 
     def as_data(self) -> dict[str, Any]:
-        """Return the bundle as JSON holds it."""
+        """Return the bundle as JSON."""
         return {
             "questionnaire": self.questionnaire.name,
             "text": self.text,
@@ -89,7 +89,7 @@ class ReferenceBundle:
         return block, dict(sorted(counts.items()))
 
     def _quoted(self, text: str) -> tuple[str, Mapping[str, int]]:
-        """Return a passage that cannot pass for another entry or end the block."""
+        """Return a passage that cannot imitate an entry or end the block."""
         plain = neutral(text, turns=False)
         head = rf"\(\s*({re.escape(self.questionnaire.prefix)}\w+\s+Score\s*:[^)\n]*)\)"
         quoted, count = re.subn(head, r"‹\1›", plain.text, flags=re.IGNORECASE)  # noqa: RUF001 -- other brackets
@@ -101,7 +101,7 @@ class ReferenceBundle:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known about one participant, by item; the query of the search."""
+    """What is known about one participant, by item: the queries of the search."""
 
     texts: Mapping[str, str] = field(hash=False)
 
@@ -157,6 +157,7 @@ def check_split(references: Iterable[object], evaluation: Iterable[object]) -> N
 
 
 def _same(participant: object) -> str:
+    # Spreadsheets drop leading zeros: 0301 becomes 301.
     name = str(participant).strip().casefold()
     return name.lstrip("0") or "0" if name.isdecimal() else name
 
@@ -172,20 +173,24 @@ def _joined(item: str, given: object) -> str:
 
 
 def _within(seconds: float, embedder: Embedder, texts: Sequence[str]) -> Vectors:
-    """Embed *texts*, but wait no longer than *seconds*."""
+    """Embed *texts*, waiting at most *seconds*.
+
+    The thread is a daemon and no pool's: a pool would wait at exit for an embedder
+    that hangs.
+    """
     done: Future[Vectors] = Future()
 
     def work() -> None:
         try:
             done.set_result(embedder.embed(texts))
-        except BaseException as error:  # noqa: BLE001 -- raised again by the waiter
+        except BaseException as error:  # noqa: BLE001 -- raised again in the caller
             done.set_exception(error)
 
     threading.Thread(target=work, name="kept-embed", daemon=True).start()
     try:
         return done.result(seconds)
     except TimeoutError as error:
-        if done.done():
+        if done.done():  # the embedder itself raised TimeoutError, or was just in time
             return done.result()
         msg = (
             f"{embedder.id} did not embed {len(texts)} texts within {seconds:g} s; "

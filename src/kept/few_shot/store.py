@@ -1,37 +1,42 @@
-"""A reference store: labelled passages in a knowledge base, and bundles chosen of them.
+"""A reference store: labelled passages in a knowledge base, chosen for each item.
 
-Each participant is a document of the type ``reference``. Its text is the labelled
-transcript with the labels in it, so a label that changes makes another version.
+Each participant is a document of the type ``reference``. Its text includes the labels,
+so that a changed label makes a new version.
 """
 
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import partial
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kept.embedders import checked
-from kept.embedders.known import Known
 from kept.errors import InputError, SettingsError
-from kept.filters import Filters
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.labelling import ChunkScorer, ChunkScores, load_scores, prompt_hash
-from kept.model import Document
-from kept.ports import Embedder, Vectors
-from kept.presets.few_shot import FEW_SHOT, FewShotSettings
-from kept.presets.plan import Plan
-from kept.questionnaire import Questionnaire
-from kept.receipts import Receipt, Source
-from kept.references import Evidence, ReferenceBundle, check_split
-from kept.render import found_json
-from kept.retrieve import Drawn, Found, Request, Retriever
+from kept.few_shot.extraction import (
+    ChunkScorer,
+    ChunkScores,
+    load_scores,
+    prompt_hash,
+)
+from kept.few_shot.questionnaire import Questionnaire
+from kept.few_shot.references import Evidence, ReferenceBundle, check_split
+from kept.few_shot.transcripts import ReferenceChunk
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Receipt, Source
+from kept.kernel.filters import Filters
+from kept.kernel.model import Document
+from kept.kernel.ports import Embedder, Vectors
+from kept.kernel.presets.few_shot import FEW_SHOT, FewShotSettings
+from kept.kernel.presets.plan import Plan
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders import checked
+from kept.models.embedders.known import Known
+from kept.search.render import found_json
+from kept.search.retrieve import Drawn, Found, Request, Retriever
 from kept.text.draft import Draft, DraftPiece
-from kept.transcripts import ReferenceChunk
 
 TYPE = "reference"
 PREFIX = "transcript:"
@@ -41,7 +46,7 @@ SAVED_EVERY = 16
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenReferences:
-    """The references of one participant, and the search behind each item's.
+    """The references for one participant, with the search for each item.
 
     *skipped* items had too little evidence to search for.
     """
@@ -52,7 +57,7 @@ class ChosenReferences:
     skipped: tuple[str, ...] = ()
 
     def as_data(self) -> dict[str, Any]:
-        """Return the bundle and its whole record as JSON holds it."""
+        """Return the bundle and its whole record as JSON."""
         return {
             "participant": self.participant,
             **self.bundle.as_data(),
@@ -71,10 +76,10 @@ class ReferenceStore:
     def build(
         self, chunks: Sequence[ReferenceChunk], scores: ChunkScores | None = None
     ) -> Iterator[Receipt]:
-        """Make *chunks* the references here, and let go of all others.
+        """Make *chunks* the references, and forget all others.
 
-        So nobody who has been taken out of the transcripts stays among them.
-        *scores* are where the labels come from, if a language model gave them.
+        A participant who was removed from the transcripts is removed here as well.
+        *scores* name the origin of labels from a language model.
         """
         self._check_dimension()
         by_participant: dict[str, list[ReferenceChunk]] = {}
@@ -83,6 +88,7 @@ class ReferenceStore:
         handed = [
             self._handed(name, own, scores) for name, own in by_participant.items()
         ]
+        # As given: duplicate rules would merge participants who say the same.
         yield from self.base.ingest(handed, as_given=True)
         kept = {one.source.uri for one in handed}
         for uri in self.base.store.sources(self.base.tenant, PREFIX):
@@ -112,7 +118,7 @@ class ReferenceStore:
     ) -> ChosenReferences:
         """Choose references for the evidence of one participant.
 
-        All texts are embedded in one call, and all references are weighed for each
+        All texts are embedded in one call, and all references are ranked for each
         item. The participant must not be among the references.
         """
         configured = self.base.configured(FEW_SHOT.name)
@@ -139,24 +145,25 @@ class ReferenceStore:
     def _found(
         self, evidence: Evidence, vectors: Mapping[str, Vectors], plan: Plan
     ) -> dict[str, Found]:
-        """Search for every item at one state of the store."""
+        """Search for every item in one read transaction."""
         known = Known(self.base.embedder, vectors)
         retriever = replace(self.base.retriever(plan), embedder=known)
         with self.base.store.shelf(self.base.tenant) as shelf:
+            # All references: the label and tag filters run after recall, and a
+            # shallower one could leave them nothing.
             whole = replace(plan, depth=max(plan.depth, shelf.chunks))
             deep = replace(retriever, plan=whole)
             drawn = {
                 item: deep.drawn(shelf, self._request(text, item))
                 for item, text in evidence.texts.items()
             }
-        return {item: self._seen(deep, one) for item, one in drawn.items()}
+        return {item: self._chosen(deep, one) for item, one in drawn.items()}
 
-    def _seen(self, retriever: Retriever, drawn: Drawn) -> Found:
-        return self.base.watch.search(
-            drawn.request,
-            retriever.plan,
-            lambda seen: replace(retriever, plan=seen).chosen(drawn),
-        )
+    def _chosen(self, retriever: Retriever, drawn: Drawn) -> Found:
+        def chosen(plan: Plan) -> Found:
+            return replace(retriever, plan=plan).chosen(drawn)
+
+        return self.base.watch.search(drawn.request, retriever.plan, chosen)
 
     def _request(self, text: str, item: str) -> Request:
         filters = Filters(types=(TYPE,))
@@ -178,12 +185,12 @@ class ReferenceStore:
             pieces=pieces,
         )
         source = Source(uri=draft.source_uri, raw_sha256=_digest(draft.text))
-        return Handed(source=source, read=partial(_same, draft))
+        return Handed(source=source, read=lambda: draft)
 
     def _origin(
         self, name: str, chunks: list[ReferenceChunk], scores: ChunkScores | None
     ) -> dict[str, Any]:
-        """Say whose the chunks are, and where their labels come from."""
+        """Return the participant, and where the labels of the chunks come from."""
         scored = scores and any(chunk.id in scores.labels for chunk in chunks)
         return {
             "participant": name,
@@ -225,12 +232,12 @@ def scored(
     scorer: ChunkScorer,
     chunks: Sequence[ReferenceChunk],
     path: Path,
-    tell_done: Callable[[int], None] = lambda done: None,
+    on_scored: Callable[[int], None] = lambda done: None,
 ) -> ChunkScores:
-    """Let a language model score *chunks*, and keep the scores in *path*.
+    """Let a language model score *chunks*, and save the scores in *path*.
 
-    What the file knows already is not asked again, and it is written again and
-    again, so that little is lost when something comes between.
+    Chunks that the file has are not scored again. It is written after every batch,
+    so that an interruption loses little.
     """
     known = _known_scores(path, scorer)
     for start in range(0, len(chunks), SAVED_EVERY):
@@ -239,17 +246,12 @@ def scored(
         if unknown:
             known = known.plus(scorer(unknown))
             known.save(path)
-        tell_done(start + len(some))
-    here = {chunk.id for chunk in chunks}
-    return replace(
-        known,
-        labels={one: labels for one, labels in known.labels.items() if one in here},
-        texts={one: text for one, text in known.texts.items() if one in here},
-    )
+        on_scored(start + len(some))
+    return known.of(chunks)
 
 
 def read_split(path: Path) -> frozenset[str]:
-    """Read participants, one a line; what follows a number sign is a remark."""
+    """Read participants, one per line; ``#`` begins a comment."""
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -259,7 +261,7 @@ def read_split(path: Path) -> frozenset[str]:
 
 
 def read_evidence(path: Path) -> tuple[str | None, Mapping[str, object]]:
-    """Read a participant's evidence: items with quotes, perhaps under ``evidence``."""
+    """Read a participant's evidence: items with quotes, optionally in ``evidence``."""
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
@@ -277,29 +279,25 @@ def read_evidence(path: Path) -> tuple[str | None, Mapping[str, object]]:
 
 
 def _known_scores(path: Path, scorer: ChunkScorer) -> ChunkScores:
-    nothing = ChunkScores(
+    if path.exists():
+        # Scores of another prompt or model are replaced, not mixed in.
+        with suppress(InputError):
+            known = load_scores(path, scorer.questionnaire)
+            if known.model == scorer.model.id:
+                return known
+    return ChunkScores(
         model=scorer.model.id, prompt_hash=scorer.prompt_hash, labels={}, texts={}
     )
-    if not path.exists():
-        return nothing
-    try:
-        known = load_scores(path, scorer.questionnaire)
-    except InputError:
-        return nothing
-    return known if known.model == scorer.model.id else nothing
 
 
 def _embedded(
     evidence: Evidence, embedder: Embedder, settings: FewShotSettings
 ) -> dict[str, Vectors]:
-    """Return a vector for each text of the evidence, as a rule from one call."""
+    """Return a vector for each text of the evidence, usually from one call."""
     timeout = float(settings.query_embed_timeout_seconds)
-    whole = settings.enable_batch_query_embedding
-    parts = (
-        [evidence]
-        if whole
-        else [Evidence({item: text}) for item, text in evidence.texts.items()]
-    )
+    parts = [evidence]
+    if not settings.enable_batch_query_embedding:
+        parts = [Evidence({item: text}) for item, text in evidence.texts.items()]
     rows = [row for part in parts for row in part.embedded(embedder, timeout).values()]
     if not rows:
         return {}
@@ -315,16 +313,15 @@ def _written(chunk: ReferenceChunk) -> str:
 
 
 def _of(questionnaire: Questionnaire) -> str:
-    """Return the digest of what references depend on in a questionnaire."""
-    shown = asdict(questionnaire)
-    told = {name: shown[name] for name in ("name", "prefix", "scores")}
+    """Return the digest of everything in a questionnaire that references depend on."""
+    fields = {
+        "name": questionnaire.name,
+        "prefix": questionnaire.prefix,
+        "scores": dict(questionnaire.scores),
+    }
     keys = list(questionnaire.keys)
-    return _digest(json.dumps([told, keys], sort_keys=True, ensure_ascii=False))
+    return _digest(json.dumps([fields, keys], sort_keys=True, ensure_ascii=False))
 
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _same(draft: Draft) -> Draft:
-    return draft

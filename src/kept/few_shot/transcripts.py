@@ -1,4 +1,4 @@
-"""Transcripts: labelled interviews, cut into the passages that become references."""
+"""Transcripts: labelled interviews, cut into passages for references."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kept.errors import InputError
-from kept.questionnaire import KeywordTagger, Questionnaire
-from kept.references import check_split
+from kept.few_shot.questionnaire import KeywordTagger, Questionnaire
+from kept.few_shot.references import check_split
 from kept.text.chunking import sliding_windows
 
 FIELDS = frozenset({"participant", "lines", "chunks", "labels"})
@@ -17,10 +17,7 @@ CHUNK_FIELDS = frozenset({"text", "labels", "tags"})
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceChunk:
-    """A passage of one participant with its labels and tags, ready to be stored.
-
-    Its *id* is the same whenever the same transcript is cut in the same way.
-    """
+    """A passage of one participant with its labels and tags."""
 
     participant: str
     ord: int
@@ -30,17 +27,17 @@ class ReferenceChunk:
 
     @property
     def id(self) -> str:
-        """The participant and the place."""
+        """The participant and the place: stable as long as the cutting is the same."""
         return f"{self.participant}:{self.ord}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReferenceBuilder:
-    """Cuts transcripts into windows of lines and labels and tags them.
+    """Cuts transcripts into windows of lines, with labels and tags.
 
-    A chunk's own labels go before those of its participant, item by item. *scores*
-    are labels by chunk id, such as a language model has given; where they know a
-    chunk, they are all its labels. Without a *tagger*, only supplied tags count.
+    A chunk's own labels win over those of its participant, item by item. *scores* are
+    labels by chunk id, for example from a language model; where they have a chunk,
+    they are all its labels. Without a *tagger*, only supplied tags count.
     """
 
     questionnaire: Questionnaire
@@ -53,14 +50,14 @@ class ReferenceBuilder:
     step: int = 2
 
     def __call__(self, rows: Iterable[Mapping[str, Any]]) -> list[ReferenceChunk]:
-        """Return all chunks, or raise: also if the splits are not kept apart."""
+        """Return all chunks; raise if a participant is in the evaluation split too."""
         chunks = [chunk for row in rows for chunk in self._cut(row)]
         participants = list(dict.fromkeys(chunk.participant for chunk in chunks))
         check_split(participants, self.evaluation)
         ids = [chunk.id for chunk in chunks]
         if len(set(ids)) < len(ids):
             twice = min(one for one in ids if ids.count(one) > 1).rpartition(":")[0]
-            msg = f"participant {twice!r} is there twice; join the rows"
+            msg = f"participant {twice!r} has two rows; join them"
             raise InputError(msg)
         return chunks
 
@@ -82,28 +79,19 @@ class ReferenceBuilder:
             else row["chunks"]
         )
         for place, part in enumerate(parts):
-            yield self._chunk(participant, place, _as_chunk(participant, part), given)
-
-    def _chunk(
-        self,
-        participant: str,
-        place: int,
-        part: Mapping[str, Any],
-        given: Mapping[str, int | None],
-    ) -> ReferenceChunk:
-        text = part["text"]
-        own = self.questionnaire.labels(part.get("labels") or {})
-        scored = self.scores.get(f"{participant}:{place}")
-        labels = {**given, **own} if scored is None else dict(scored)
-        hinted = self.tagger(text) if self.tagger else ()
-        supplied = tuple(part.get("tags") or ())
-        return ReferenceChunk(
-            participant=participant,
-            ord=place,
-            text=text,
-            tags=tuple(dict.fromkeys((*supplied, *hinted))),
-            labels=self.questionnaire.labels(labels),
-        )
+            chunk = _as_chunk(participant, part)
+            own = self.questionnaire.labels(chunk.get("labels") or {})
+            scored = self.scores.get(f"{participant}:{place}")
+            hinted = self.tagger(chunk["text"]) if self.tagger else ()
+            yield ReferenceChunk(
+                participant=participant,
+                ord=place,
+                text=chunk["text"],
+                tags=tuple(dict.fromkeys((*(chunk.get("tags") or ()), *hinted))),
+                labels=self.questionnaire.labels(
+                    {**given, **own} if scored is None else scored
+                ),
+            )
 
     def _windows(self, participant: str, lines: object) -> Sequence[str]:
         if not isinstance(lines, list) or not all(isinstance(x, str) for x in lines):
@@ -114,7 +102,7 @@ class ReferenceBuilder:
 
 
 def read_transcripts(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Yield the rows of a JSONL file, or say which line is none."""
+    """Yield the rows of a JSON-lines file."""
     with path.open(encoding="utf-8-sig") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():

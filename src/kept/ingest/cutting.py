@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kept.errors import UnreadableSourceError
-from kept.receipts import NewChunk, NewDocument
+from kept.ingest.receipts import NewChunk, NewDocument
 from kept.text.chunking import chunk_text
 from kept.text.draft import Draft, DraftPiece
 from kept.text.sections import DEFAULT_SECTION_TAGS

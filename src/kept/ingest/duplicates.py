@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
-from kept.receipts import Rule, Similarity
-from kept.signals import PLACES
+from kept.ingest.receipts import Rule, Similarity
+from kept.kernel.signals import PLACES
 
 PREFIX_SLACK = 32
 EDIT_BAND = 0.02
@@ -77,7 +77,7 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class SoughtText:
     """A text whose like is looked for, *without* the document it was before."""
 
     type: str
@@ -96,7 +96,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class DuplicateVerdict:
     """The match, if there is one, and what was compared on the way.
 
     That is what was accepted and the nearest of what was not; *more_misses* counts
@@ -115,7 +115,7 @@ def near_duplicate(
     others: Sequence[Opening],
     rules: DuplicateRules,
     text_of: Callable[[str], str],
-) -> Verdict:
+) -> DuplicateVerdict:
     """Hold a document against *others* in their order; the first that passes wins."""
     return Comparing(rules, text_of)(opening, text, others)
 
@@ -136,7 +136,7 @@ class Comparing:
 
     def __call__(
         self, opening: Opening, text: str, others: Sequence[Opening]
-    ) -> Verdict:
+    ) -> DuplicateVerdict:
         """Hold a document against *others* in their order; the first that passes wins.
 
         *text* is its whole text.
@@ -160,7 +160,7 @@ class Comparing:
         rejected: Sequence["_Seen"],
         misses: Sequence["_Seen"],
         found: "_Seen | None" = None,
-    ) -> Verdict:
+    ) -> DuplicateVerdict:
         """Note what was *found*, and the nearest of what was not the same."""
 
         def evidence(seen: _Seen) -> dict[str, Any]:
@@ -182,7 +182,7 @@ class Comparing:
             compared.append(
                 Similarity(rule=match.rule, similarity=match.similarity, accepted=True)
             )
-        return Verdict(
+        return DuplicateVerdict(
             match=match,
             near_misses=tuple(
                 {

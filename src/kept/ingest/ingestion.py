@@ -6,22 +6,38 @@ from typing import Any
 
 import numpy as np
 
-from kept.ahead import Ahead, Work
-from kept.cutting import Cutting, drafted, passage
-from kept.duplicates import (
+from kept.errors import InputError, KeptError
+from kept.ingest.cutting import (
+    Cutting,
+    drafted,
+    passage,
+)
+from kept.ingest.duplicates import (
     EDIT_BAND,
     Comparing,
     DuplicateRules,
+    DuplicateVerdict,
     Opening,
-    Sought,
-    Verdict,
+    SoughtText,
 )
-from kept.embedders import checked
-from kept.errors import InputError, KeptError
-from kept.ports import Crew, Embedder, Intake, Vectors
-from kept.products import products
-from kept.receipts import Changes, NewDocument, Receipt, Source
-from kept.storing import Decided, Prepared, Storing, created, unchanged
+from kept.ingest.ports import Crew, Intake
+from kept.ingest.receipts import (
+    Changes,
+    NewDocument,
+    Receipt,
+    Source,
+)
+from kept.ingest.storing import (
+    Decided,
+    Prepared,
+    Storing,
+    created,
+    unchanged,
+)
+from kept.ingest.window import Ahead, Work
+from kept.kernel.cosines import products
+from kept.kernel.ports import Embedder, Vectors
+from kept.models.embedders import checked
 from kept.text.draft import Draft
 
 FIRST_WINDOW_CHUNKS = 8
@@ -215,7 +231,7 @@ class Ingest:
                 if isinstance(item, Receipt)
                 else Decided(
                     text=item,
-                    verdict=verdicts.get(item.new.id, Verdict()),
+                    verdict=verdicts.get(item.new.id, DuplicateVerdict()),
                     vectors=vectors.get(item.new.id),
                 )
                 for item in window
@@ -246,12 +262,12 @@ class Ingest:
 
     def _verdicts(
         self, items: Sequence[Prepared], vectors: Vectors
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, DuplicateVerdict]:
         """Look for near duplicates in the store and among the texts before."""
         if not self.rules.on or not items:
-            return {item.new.id: Verdict() for item in items}
+            return {item.new.id: DuplicateVerdict() for item in items}
         sought = [
-            Sought(
+            SoughtText(
                 type=item.new.type,
                 opening=self._opening(item, vector),
                 without=item.before,
@@ -261,7 +277,7 @@ class Ingest:
         stored = self.intake.openings(sought, self.rules)
         alike = self._alike(sought)
         compared = self._comparing(items)
-        verdicts: dict[str, Verdict] = {}
+        verdicts: dict[str, DuplicateVerdict] = {}
         pending: set[int] = set()
         for place, item in enumerate(items):
             before = [
@@ -276,7 +292,7 @@ class Ingest:
                 pending.add(place)
         return verdicts
 
-    def _alike(self, sought: Sequence[Sought]) -> list[set[int]]:
+    def _alike(self, sought: Sequence[SoughtText]) -> list[set[int]]:
         """Return for each those that lie near it, or begin as it does to the end."""
         vectors = np.stack([one.opening.vector for one in sought])
         near = products(vectors, vectors) >= self.rules.cosine - EDIT_BAND - _ROUGHLY

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from kept.model import Authority, Document, TimeHorizon
+from kept.kernel.model import Document
+from kept.text.draft import Authority, TimeHorizon
 
 Status = Literal[
     "created",
@@ -138,7 +139,7 @@ class Similarity:
     accepted: bool
 
 
-class Similarities(NamedTuple):
+class SimilarityBin(NamedTuple):
     """How many comparisons fell into one bin: *step* counts bins from zero."""
 
     rule: str
@@ -147,7 +148,7 @@ class Similarities(NamedTuple):
     times: int
 
 
-def histogram(seen: Iterable[Similarities], width: float) -> list[dict[str, Any]]:
+def histogram(seen: Iterable[SimilarityBin], width: float) -> list[dict[str, Any]]:
     """Return how often each similarity was accepted and rejected, by rule."""
     counts: dict[tuple[str, float], list[int]] = {}
     for one in seen:

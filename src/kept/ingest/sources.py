@@ -14,10 +14,10 @@ from typing import BinaryIO, TextIO
 import apsw
 
 from kept.errors import InputError, KeptError, UnreadableSourceError
-from kept.ingest import Handed
-from kept.receipts import Source
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Source
 from kept.text.draft import Draft
-from kept.text.reading import (
+from kept.text.readers.files import (
     FORMATS,
     FetchLimits,
     ReadOptions,
@@ -220,19 +220,21 @@ def _drafts(drafts: Iterator[Draft | InputError], name: str) -> Iterator[Handed]
     for draft in drafts:
         if isinstance(draft, InputError):
             source = draft.source if isinstance(draft, UnreadableSourceError) else name
-            yield _failed(source, draft)
+            yield failed(source, draft)
         else:
-            yield _ready(draft, name)
+            yield ready(draft, name)
 
 
-def _ready(draft: Draft, name: str) -> Handed:
+def ready(draft: Draft, name: str) -> Handed:
+    """Hand in a draft that is read already; *name* is its source if it names none."""
     uri = draft.source_uri or name
     data = repr(draft).encode("utf-8", "surrogatepass")
     source = Source(uri=uri, raw_sha256=hashlib.sha256(data).hexdigest())
     return Handed(source=source, read=lambda: draft, size=len(draft.text))
 
 
-def _failed(uri: str, error: KeptError) -> Handed:
+def failed(uri: str, error: KeptError) -> Handed:
+    """Hand in a source that could not be read, with the reason."""
     return Handed(source=Source(uri=uri, raw_sha256=""), read=lambda: error)
 
 

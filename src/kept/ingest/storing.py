@@ -4,11 +4,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from kept.cutting import alias_id
-from kept.duplicates import Match, Verdict
 from kept.errors import StoreBusyError, StoreError
-from kept.ports import Intake, Vectors
-from kept.receipts import Changes, NewDocument, Receipt, Source
+from kept.ingest.cutting import alias_id
+from kept.ingest.duplicates import DuplicateVerdict, Match
+from kept.ingest.ports import Intake
+from kept.ingest.receipts import (
+    Changes,
+    NewDocument,
+    Receipt,
+    Source,
+)
+from kept.kernel.ports import Vectors
 from kept.text.draft import Draft
 
 
@@ -31,7 +37,7 @@ class Decided:
     """A text, what it was held against, and its vectors if it is taken for new."""
 
     text: Prepared
-    verdict: Verdict = field(default_factory=Verdict)
+    verdict: DuplicateVerdict = field(default_factory=DuplicateVerdict)
     vectors: Vectors | None = None
 
 
@@ -138,7 +144,7 @@ class Storing:
             similarity=1.0,
             evidence={"sha256": text.new.sha256},
         )
-        return self._reused(text, match, Verdict())
+        return self._reused(text, match, DuplicateVerdict())
 
     def _own(self, item: Decided) -> Receipt:
         """Take what is declared of a document now, if it is anything else."""
@@ -163,7 +169,9 @@ class Storing:
             describe(new, self.embed(new), self.embedder_id, receipt, source)
         return receipt
 
-    def _reused(self, text: Prepared, match: Match, verdict: Verdict) -> Receipt:
+    def _reused(
+        self, text: Prepared, match: Match, verdict: DuplicateVerdict
+    ) -> Receipt:
         receipt = Receipt(
             status="reused",
             source_uri=text.source.uri,
@@ -187,7 +195,7 @@ def _to_write(item: Decided | Receipt) -> bool:
     return isinstance(item, Decided) or item.status == "failed"
 
 
-def _missed(verdict: Verdict) -> dict[str, Any]:
+def _missed(verdict: DuplicateVerdict) -> dict[str, Any]:
     """Return the documents that a text was nearly taken for, as evidence."""
     evidence: dict[str, Any] = {"near_misses": list(verdict.near_misses)}
     if verdict.more_misses:

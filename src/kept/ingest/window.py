@@ -14,8 +14,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from kept.closing import Closing
-from kept.ports import Vectors
+from kept._runtime import Closing
+from kept.kernel.ports import Vectors
 
 AT_ONCE = 3
 MOST_CHARS = 4_000_000

@@ -5,9 +5,23 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from kept.decisions import DROPPED, OVERFLOW, SPARED, Decision, Drop, Outcome, decided
-from kept.model import NOTHING, Candidate, Precedence, Query, Scalar
-from kept.pool import Pool, Rows
+from kept.kernel.model import (
+    NOTHING,
+    Candidate,
+    Precedence,
+    Query,
+    Scalar,
+)
+from kept.kernel.pool import Pool, Rows
+from kept.kernel.record import (
+    DROPPED,
+    OVERFLOW,
+    SPARED,
+    Decision,
+    Drop,
+    Outcome,
+    decided,
+)
 
 NOBODY: Rows = np.empty(0, np.intp)
 

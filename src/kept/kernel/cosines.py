@@ -1,11 +1,11 @@
-"""Cosines: of one query with many rows, exact or good enough to choose by."""
+"""Cosines: exact in float64 where they decide, float32 where they only propose."""
 
 import math
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.signals import PLACES
+from kept.kernel.signals import PLACES
 
 
 def unit_of(query: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -39,3 +39,31 @@ def exact_cosines(
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     cosines: NDArray[np.float64] = np.round(products / lengths, PLACES) + 0.0
     return cosines
+
+
+# From this many multiplications on, BLAS spreads a product over all cores and waits
+# for each of them: ten times as long where these are busy, and little gained elsewhere.
+_SPREAD_FROM = 1 << 18
+_COLUMNS = 32
+
+
+def products(
+    rows: NDArray[np.float32], others: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Return the product of each of *rows* with each of *others*, in float32."""
+    found = np.empty((len(rows), len(others)), np.float32)
+    for start in range(0, len(others), _COLUMNS):
+        columns = others[start : start + _COLUMNS].T
+        found[:, start : start + _COLUMNS] = _product(rows, columns)
+    return found
+
+
+def _product(
+    rows: NDArray[np.float32], columns: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    """Multiply so few rows at a time that it is done here."""
+    few = max(2, _SPREAD_FROM // max(1, columns.size))
+    whole = len(rows) // few * few
+    blocks = rows[:whole].reshape(-1, few, rows.shape[1]) @ columns
+    last = rows[whole:] @ columns
+    return np.concatenate([blocks.reshape(whole, columns.shape[1]), last])

@@ -2,7 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 
-from kept.decisions import Decision, Reason, Refusal, Refused, Selection, Verdict
+from kept.kernel.record import (
+    Decision,
+    Reason,
+    Refusal,
+    Refused,
+    Selection,
+    Verdict,
+)
 
 COUNTERS: Mapping[str, str] = {
     "protected": "Candidates protected as near match, keyword hit or pin.",

@@ -4,7 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.filters import Filters, options_of, values_of
+from kept.kernel.filters import (
+    Filters,
+    options_of,
+    values_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, cast
 
 from kept.errors import InputError
-from kept.filters import (
+from kept.kernel.filters import (
     BOUNDS,
     LARGEST,
     WORDINGS,

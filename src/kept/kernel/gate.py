@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from kept.decisions import Refusal
-from kept.presets.plan import GateRules
-from kept.signals import QueryTerms
+from kept.kernel.presets.plan import GateRules
+from kept.kernel.record import Refusal
+from kept.kernel.signals import QueryTerms
 from kept.text.tokens import content_words, domain_tokens
 
 GUIDANCE = (

@@ -1,17 +1,17 @@
-"""Knobs: how a setting can be turned, and the least turn that does something.
+"""Knobs: how a setting can be turned, and the least turn that has an effect.
 
-Numbers are searched on a lattice, whole ones and decimals of nine places, which is
-how finely signals are measured. From the present value outwards in both directions
-some points are tried, and between the first that will do and the last that will not,
-the lattice is halved to the least change. Where the test is not monotone a window
-between two points can be missed; whatever is found is true.
+Numbers are searched on a lattice: whole numbers, or decimals of nine places, which is
+the precision of signals. From the present value towards both bounds some points are
+tried, and between the first that works and the last that does not, bisection finds
+the least change. Where the test is not monotone, a window between two points can be
+missed; a change that is found always works.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
@@ -29,16 +29,12 @@ NOTHING: Value = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """One setting, its present value and another.
-
-    *stands_for* is the number that a present value of none means.
-    """
+    """One setting, its present value and another."""
 
     name: str
     variable: str
     before: Value
     after: Value
-    stands_for: float | None = None
 
 
 @dataclass(frozen=True)
@@ -67,56 +63,47 @@ class Switch:
 
 @dataclass(frozen=True)
 class Number:
-    """A setting that is a number, or none where it is *optional*.
+    """A setting that is a number between *bounds*, or none.
 
-    *origin* is the number that the present value stands for, if it does for one;
     *also* is a value worth trying.
     """
 
     name: str
     variable: str
     value: Value
-    origin: float | None
     bounds: tuple[float, float]
     whole: bool = True
-    optional: bool = False
     also: int | None = None
 
     def least(self, good: Test) -> Value:
         """Return the good value nearest to the present one, or `NOTHING`.
 
-        Where there is no present number, the end from which a way has to be gone
-        is the milder one.
+        Where there is no present number, the search starts from both bounds, and
+        the value that is farther from its start wins: it is the milder one.
         """
         found = [
             (abs(self._on_lattice(value) - origin) == 1, value)
             for origin, goal in self._ways()
             if (value := self._outwards(origin, goal, good)) is not NOTHING
         ]
-        if found and self.origin is None:
+        if found and self.value is None:
             return min(found)[1]
         if found:
             return min((self.size(value), value) for _, value in found)[1]
-        if self.optional and self.value is not None and good(None):
-            return None
         return NOTHING
 
     def size(self, after: Value) -> float:
         """Return how large a change is, relative to the present value."""
-        if after is None or self.origin is None:
+        if self.value is None:
             return SWITCH
         span = self.bounds[1] - self.bounds[0]
-        scale = abs(self.origin) or (span if math.isfinite(span) else 1.0)
-        return round(abs(float(after) - self.origin) / scale, PLACES)
+        scale = abs(self.value) or (span if math.isfinite(span) else 1.0)
+        return round(abs(float(after) - float(self.value)) / float(scale), PLACES)
 
     def turned(self, after: Value) -> Assignment:
         """Return the setting with another value."""
         return Assignment(
-            name=self.name,
-            variable=self.variable,
-            before=self.value,
-            after=after,
-            stands_for=self.origin if self.value is None else None,
+            name=self.name, variable=self.variable, before=self.value, after=after
         )
 
     def _ways(self) -> list[tuple[int, int]]:
@@ -124,9 +111,9 @@ class Number:
         low, high = self.bounds
         bottom = self._on_lattice(low if math.isfinite(low) else -FARTHEST)
         top = self._on_lattice(high if math.isfinite(high) else FARTHEST)
-        if self.origin is None:
+        if self.value is None:
             return [(top + 1, bottom), (bottom - 1, top)]
-        origin = self._on_lattice(self.origin)
+        origin = self._on_lattice(self.value)
         return [(origin, bottom), (origin, top)]
 
     def _outwards(self, origin: int, goal: int, good: Test) -> Value:
@@ -174,19 +161,3 @@ def kinds(info: FieldInfo) -> tuple[Value, ...]:
     if get_origin(info.annotation) in (Union, UnionType):
         return get_args(info.annotation)
     return (info.annotation,)
-
-
-def is_number(info: FieldInfo) -> bool:
-    """Tell whether a setting is a number."""
-    return any(kind in (int, float) for kind in kinds(info))
-
-
-def other_values(info: FieldInfo, value: Value) -> tuple[Value, ...]:
-    """Return what else a switch, a choice or a table could be."""
-    if info.annotation is bool:
-        return (not value,)
-    if get_origin(info.annotation) is Literal:
-        return tuple(v for v in get_args(info.annotation) if v != value)
-    if isinstance(value, Mapping) and value:
-        return ({},)
-    return ()

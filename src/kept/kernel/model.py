@@ -6,10 +6,9 @@ from types import MappingProxyType
 from typing import Any, Literal, Self
 
 from kept.errors import MissingSignalError
+from kept.text.draft import Authority, TimeHorizon
 
 Scalar = str | int | float | bool | None
-Authority = Literal["high", "medium", "low"]
-TimeHorizon = Literal["current", "near_term", "long_term", "unknown"]
 Precedence = Literal["distance", "score"]
 
 

@@ -9,7 +9,16 @@ from typing import Any, ClassVar, Literal, Protocol, Self, TypeGuard
 
 import numpy as np
 
-from kept.decisions import (
+from kept._runtime import Logger
+from kept.errors import InvariantViolation, ProtectedCandidateDropped
+from kept.kernel.columns import (
+    Weighed,
+    Weighing,
+    by_columns,
+)
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
     DROPPED,
     OVERFLOW,
     Decision,
@@ -20,11 +29,6 @@ from kept.decisions import (
     selection_of,
     step_of,
 )
-from kept.errors import InvariantViolation, ProtectedCandidateDropped
-from kept.logs import Logger
-from kept.model import Candidate, Query
-from kept.pool import Pool
-from kept.weighing import Weighed, Weighing, by_columns
 
 Whole = tuple[Candidate, ...]
 Settled = tuple[Step, Pool | Whole, Sequence[Candidate]]

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import MissingSignalError
-from kept.model import (
+from kept.kernel.model import (
     NOTHING,
     Candidate,
     Chunk,
@@ -33,7 +33,7 @@ class Column(NamedTuple):
     there: NDArray[np.bool_] | None = None
 
 
-class Entry(Protocol):
+class PoolEntry(Protocol):
     """A chunk with its document: a candidate, or what is going to be one."""
 
     @property
@@ -57,7 +57,7 @@ class Roll:
 
     def __init__(
         self,
-        entries: Sequence[Entry],
+        entries: Sequence[PoolEntry],
         scores: Floats,
         columns: Mapping[str, Floats],
         vectors: Sequence[Any] | NDArray[np.float32],
@@ -298,6 +298,17 @@ class Pool(Sequence[Candidate]):
         """
         columns = {name: self._spread(values) for name, values in signals.items()}
         added = {**self.added, **columns}
+        return Pool(self.roll, self.rows, self.scores, added, self.protected)
+
+    def measured_at(self, rows: Rows, **signals: Floats) -> "Pool":
+        """Return the pool with further signals of some *rows* only."""
+        there = np.zeros(len(self.roll.rows), bool)
+        there[rows] = True
+        added = dict(self.added)
+        for name, values in signals.items():
+            column = np.zeros(len(there))
+            column[rows] = values
+            added[name] = Column(column, there)
         return Pool(self.roll, self.rows, self.scores, added, self.protected)
 
     def _spread(self, values: Floats) -> Column:

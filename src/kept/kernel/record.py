@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from kept.model import Candidate, Precedence, Scalar, open_twin
+from kept.kernel.model import (
+    Candidate,
+    Precedence,
+    Scalar,
+    open_twin,
+)
 
 
 class Verdict(StrEnum):
@@ -15,6 +20,7 @@ class Verdict(StrEnum):
     SPARED = "spared"
     PROTECTED = "protected"
     ADDED = "added"
+    READ = "read"
 
 
 class Reason(StrEnum):
@@ -84,6 +90,14 @@ class Reason(StrEnum):
     UNANSWERABLE = (
         "unanswerable",
         "Even the best candidates are too weak for the question to be answered.",
+    )
+    ANSWER_IN_PASSAGE = (
+        "answer_in_passage",
+        "The reader found the question answered here, at least in part.",
+    )
+    NO_ANSWER_IN_PASSAGE = (
+        "no_answer_in_passage",
+        "The reader found no answer to the question here.",
     )
     TAG_FILTER = "tag_filter", "Carries none of the tags asked for."
     LABEL_REQUIRED = "label_required", "Has no label for the item asked about."

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import MissingSignalError
-from kept.model import Candidate
-from kept.pool import Pool
+from kept.kernel.model import Candidate
+from kept.kernel.pool import Pool
 
 WAVE_STEP = 3.0
 """How far the waves of recall lie apart in score: no gap reaches across."""

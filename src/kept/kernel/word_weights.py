@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from kept.signals import QueryTerms, rarity
+from kept.kernel.signals import QueryTerms, rarity
 from kept.text.tokens import term_key
 
 

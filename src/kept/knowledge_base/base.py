@@ -1,33 +1,36 @@
 """A knowledge base: what a caller holds to put documents in and ask questions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from kept.answer import Answerer
-from kept.asking import Asked, Asking, Ending, recorded_ask, tell_answer
-from kept.calibration import Calibration, calibration_of, known_cosines
-from kept.candidates import Passage
-from kept.closing import Closing, Opener
-from kept.filters import Filters
-from kept.ingest import Handed, Ingest
-from kept.ports import Crew, Embedder
-from kept.presets import preset
-from kept.presets.overrides import overridden
-from kept.presets.plan import Configured, Parts, Plan
-from kept.receipts import Receipt, Source, histogram
-from kept.recorded import Recorded, recorded, sha256_of
-from kept.retrieve import Found, Request, Retriever
-from kept.selecting import Selecting
-from kept.settings import Settings
-from kept.stores.addresses import told
-from kept.stores.operations import Store
-from kept.stores.recording import last_paths, last_queries, named_queries, traced
-from kept.text.draft import Draft
-from kept.watching import Watch
-from kept.wiring import (
+from kept._runtime import Closing, Opener
+from kept.ingest.ingestion import Handed, Ingest
+from kept.ingest.ports import Crew
+from kept.ingest.receipts import (
+    Receipt,
+    Source,
+    histogram,
+)
+from kept.kernel.calibration import (
+    Calibration,
+    calibration_of,
+    known_cosines,
+)
+from kept.kernel.filters import Filters
+from kept.kernel.ports import Embedder
+from kept.kernel.presets import preset
+from kept.kernel.presets.overrides import overridden
+from kept.kernel.presets.plan import (
+    Configured,
+    Parts,
+    Plan,
+)
+from kept.knowledge_base.select import Selecting
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import (
     LanguageModels,
     Progress,
     configuration_of,
@@ -40,6 +43,47 @@ from kept.wiring import (
     store_of,
     watch_of,
 )
+from kept.search.answer.answer import Answerer
+from kept.search.answer.ask import (
+    Asked,
+    Ending,
+    StreamedAsk,
+    recorded_ask,
+    tell_answer,
+)
+from kept.search.observers import Watch
+from kept.search.recorded import (
+    Recorded,
+    recorded,
+    sha256_of,
+)
+from kept.search.retrieve import (
+    Found,
+    Request,
+    Retriever,
+)
+from kept.search.select import Passage
+from kept.stores.addresses import told
+from kept.stores.ports import ManagedStore
+from kept.stores.query_records import (
+    last_paths,
+    last_queries,
+    named_queries,
+    traced,
+)
+from kept.text.draft import Draft
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedSearch:
+    """What answers one request: the tenant's configuration, and a retriever.
+
+    *version* is that of the tenant's documents when this was built.
+    """
+
+    configured: Configured
+    retriever: Retriever
+    version: tuple[Any, ...]
 
 
 class KnowledgeBase(Closing):
@@ -75,7 +119,7 @@ class KnowledgeBase(Closing):
         self._configured: dict[tuple[str, str], Configured] = {}
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ManagedStore:
         """Where the documents are; refused to a fork of the process that opened it."""
         self._opener.demand()
         return self._store
@@ -153,21 +197,39 @@ class KnowledgeBase(Closing):
         """Choose from *passages* found elsewhere, by the words' weights of this base.
 
         *scores* says what their scores mean, *order* whose order counts; there is
-        more to say to `kept.selecting.Selecting`.
+        more to say to `kept.knowledge_base.select.Selecting`.
         """
         return Selecting(base=self).select(
             question, passages, scores=scores, order=order, k=k, filters=filters
         )
 
-    def answer(self, request: Request, *, trace_id: str = "") -> Found:
+    def prepared(self, request: Request) -> PreparedSearch:
+        """Return what answers *request*, from one read of the tenant's state."""
+        state = self.store.tenant_state(request.tenant)
+        name = self.settings.preset
+        configured = self._configured_by(name, state.overrides.get(name, {}))
+        retriever = self.retriever(self.plan(request, configured))
+        return PreparedSearch(configured, retriever, state.version)
+
+    def rerun(self, request: Request) -> Found:
+        """Return what is found for a request, without recording it."""
+        return self.prepared(request).retriever(request)
+
+    def answer(
+        self,
+        request: Request,
+        *,
+        trace_id: str = "",
+        prepared: PreparedSearch | None = None,
+    ) -> Found:
         """Return what is found for a whole request.
 
         Under a *trace_id* it is recorded with every candidate's path.
         """
-        configured = self.configured(tenant=request.tenant)
-        found = self._searched(request, self.plan(request, configured))
+        prepared = prepared or self.prepared(request)
+        found = self._searched(request, prepared.retriever)
         if self._recorder is not None:
-            name, with_text = configured.preset.name, self._keeps_text
+            name, with_text = prepared.configured.preset.name, self._keeps_text
             make = partial(
                 recorded, found, name, with_text=with_text, trace_id=trace_id
             )
@@ -203,36 +265,41 @@ class KnowledgeBase(Closing):
         return running.asked
 
     def asking(
-        self, request: Request, *, extractive: bool = False, trace_id: str = ""
-    ) -> Asking:
+        self,
+        request: Request,
+        *,
+        extractive: bool = False,
+        trace_id: str = "",
+        prepared: PreparedSearch | None = None,
+    ) -> StreamedAsk:
         """Search for a whole request, and return the answer on its way.
 
         Under a *trace_id* it is recorded with every candidate's path.
         """
-        configured = self.configured(tenant=request.tenant)
-        plan = self.plan(request, configured)
+        prepared = prepared or self.prepared(request)
+        badge = prepared.retriever.plan.badge
         answerer = Answerer(
             model=None if extractive else self.models.chat(),
             secret=process_secret(),
             embedder=self.embedder,
-            relevance=plan.badge.signal,
-            low_below=plan.badge.below,
+            relevance=badge.signal,
+            low_below=badge.below,
             personal=self.settings.redact_personal,
         )
         return self.watch.asking(
             request,
-            partial(self._searched, request, plan),
+            partial(self._searched, request, prepared.retriever),
             answerer,
-            partial(self._note_ask, configured, trace_id),
+            partial(self._note_ask, prepared.configured, trace_id),
         )
 
-    def _searched(self, request: Request, plan: Plan) -> Found:
-        retriever, again = self.retriever(plan), self.store.database.again
+    def _searched(self, request: Request, retriever: Retriever) -> Found:
+        again = self.store.database.again
 
         def search(seen: Plan) -> Found:
             return again(partial(replace(retriever, plan=seen), request))
 
-        return self.watch.search(request, plan, search)
+        return self.watch.search(request, retriever.plan, search)
 
     def _note_ask(self, configured: Configured, trace_id: str, ending: Ending) -> None:
         tell_answer(ending)
@@ -297,7 +364,9 @@ class KnowledgeBase(Closing):
         The environment is read once; the overrides of a tenant count at once.
         """
         name = preset_name or self.settings.preset
-        overrides = self.overrides(name, tenant=tenant)
+        return self._configured_by(name, self.overrides(name, tenant=tenant))
+
+    def _configured_by(self, name: str, overrides: Mapping[str, Any]) -> Configured:
         key = (name, repr(sorted(overrides.items())))
         if key not in self._configured:
             chosen = preset(name)
@@ -338,25 +407,26 @@ class KnowledgeBase(Closing):
 
     def last_queries(self, count: int) -> list[Recorded]:
         """Return the latest recorded queries, oldest of them first."""
-        self._flush()
+        self.flush_records()
         return last_queries(self.store.database, self.tenant, count)
 
     def recorded_queries(self, numbers: Sequence[int]) -> list[Recorded]:
         """Return recorded queries by their numbers."""
-        self._flush()
+        self.flush_records()
         return named_queries(self.store.database, self.tenant, numbers)
 
     def traced(self, named: str) -> Recorded:
         """Return a recorded query by its id or number, with its candidates' paths."""
-        self._flush()
+        self.flush_records()
         return traced(self.store.database, self.tenant, named)
 
     def last_paths(self, count: int) -> list[dict[str, Any]]:
         """Return what happened to the candidates of the latest traced queries."""
-        self._flush()
+        self.flush_records()
         return last_paths(self.store.database, self.tenant, count)
 
-    def _flush(self) -> None:
+    def flush_records(self) -> None:
+        """Wait until all queries that were answered so far are recorded."""
         if self._recorder is not None:
             self._recorder.flush()
 

@@ -1,39 +1,87 @@
-"""Ingestion jobs: sources are spooled, taken in one after the other, and told of."""
+"""Ingestion jobs: their sources, and a thread that ingests one after the other."""
 
 import asyncio
 import hashlib
+import io
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice, takewhile
-from typing import Any
+from typing import Any, BinaryIO
 
+from kept._runtime import Logger
 from kept.errors import InputError, KeptError, UnreadableSourceError
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.logs import Logger
-from kept.receipts import Receipt, Source
-from kept.render import receipt_json
-from kept.settings import Settings
-from kept.stores.jobs import Job, JobLost, Jobs
-from kept.stores.spool import Spool
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Receipt
+from kept.ingest.sources import failed, ready
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import fetch_limits_of
+from kept.search.render import receipt_json
+from kept.stores.service.jobs import Job, JobLost, Jobs
+from kept.stores.service.spool import Spool
 from kept.text.draft import Draft
-from kept.text.reading import ReadOptions, read_bytes, read_url
-from kept.wiring import fetch_limits_of
+from kept.text.readers.files import Reading, ReadOptions, read_bytes, read_url
 
 POLL_SECONDS = 0.5
+LONGEST_NAME = 500
 
 logger = Logger(__name__)
 
 
-@dataclass
-class Runner:
-    """Does jobs, one at a time, in a thread of its own.
+@dataclass(frozen=True, slots=True)
+class JobSource:
+    """A source of a job as the store keeps it, and its bytes if it brought some."""
 
-    Several processes of a store share the jobs, and take over those of one that died.
-    *done* hears the status of each receipt. A job that is interrupted goes on behind
-    its last receipt.
+    item: Mapping[str, Any] = field(hash=False)
+    data: BinaryIO | None = None
+
+    @classmethod
+    def of_text(cls, place: int, text: str, declared: Mapping[str, Any]) -> "JobSource":
+        """Return a text, or refuse it as the worker would."""
+        Draft(**{**declared, "text": text})
+        data = text.encode()
+        digest = hashlib.sha256(data).hexdigest()
+        uri = declared.get("source_uri") or f"text:{digest[:16]}"
+        item = {"kind": "text", "name": str(place), "uri": uri, "fields": declared}
+        return cls(item, io.BytesIO(data))
+
+    @classmethod
+    def of_url(cls, url: str, declared: Mapping[str, Any]) -> "JobSource":
+        """Return a page to fetch."""
+        return cls({"kind": "url", "uri": url, "fields": declared})
+
+    @classmethod
+    def of_file(
+        cls,
+        place: int,
+        name: str,
+        data: BinaryIO,
+        content_type: str,
+        declared: Mapping[str, Any],
+    ) -> "JobSource":
+        """Return a file; its name and type say how to read it."""
+        name = (name or f"file-{place + 1}")[-LONGEST_NAME:]
+        name = name.encode("utf-8", "replace").decode()
+        item = {
+            "kind": "file",
+            "name": str(place),
+            "file": name,
+            "uri": declared.get("source_uri") or f"upload:{name}",
+            "content_type": content_type,
+            "fields": declared,
+        }
+        return cls(item, data)
+
+
+@dataclass
+class JobWorker:
+    """Runs jobs one at a time, in a thread of its own.
+
+    Several processes of a store share the jobs, and take over those of a process that
+    died. An interrupted job continues after its last receipt. *done* is called with
+    the status of each receipt.
     """
 
     jobs: Jobs
@@ -48,34 +96,34 @@ class Runner:
     _loop: asyncio.AbstractEventLoop | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin; *loop* is where those who follow jobs are woken."""
+        """Start the thread; *loop* is where requests wait for jobs."""
         self._loop = loop
         self._thread = threading.Thread(target=self._run, name="kept-jobs")
         self._thread.start()
 
     def nudge(self) -> None:
-        """Say that there is something to do."""
+        """Wake the thread: there is a new job."""
         self._work.set()
 
     def stop(self) -> None:
-        """Stop behind the sources that are being stored."""
+        """Stop after the sources that are being stored."""
         self._stopping.set()
         self._work.set()
         self._ring()
 
     def join(self) -> None:
-        """Wait until nothing is done any more."""
+        """Wait for the thread to end."""
         if self._thread is not None:
             self._thread.join()
 
     def bell(self) -> asyncio.Event:
-        """Return an event that is set when a job may have moved, here or elsewhere."""
+        """Return an event that is set when a job may have progressed anywhere."""
         bell = asyncio.Event()
         self._bells.add(bell)
         return bell
 
     def unplug(self, bell: asyncio.Event) -> None:
-        """Let go of a bell."""
+        """Remove a bell."""
         self._bells.discard(bell)
 
     def _ring(self) -> None:
@@ -84,6 +132,7 @@ class Runner:
                 bell.set()
 
         if self._loop is not None:
+            # The loop is closed if this is the end of the process.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(ring)
 
@@ -97,13 +146,14 @@ class Runner:
                 logger.warning("jobs_wait", why=str(error))
                 job = None
             if job is None:
+                # Other processes do not wake this thread: poll for their jobs.
                 self._work.wait(POLL_SECONDS)
                 self._ring()
             else:
                 self._attempt(job)
 
     def _attempt(self, job: Job) -> None:
-        """Do a job; one of which not even the trouble could be noted is let go."""
+        """Run a job; release it if the store cannot even note its failure."""
         try:
             self._do(job)
         except KeptError as error:
@@ -112,10 +162,10 @@ class Runner:
             self._stopping.wait(self.retry_seconds)
 
     def _do(self, job: Job) -> None:
-        """Do a job; what only a passing trouble keeps from being done is put back."""
+        """Run a job; put it back if an error may be temporary."""
         ended = True
         try:
-            ended = self._taken_in(job)
+            ended = self._ingested(job)
         except JobLost as error:
             logger.warning("job_lost", job=job.id, why=str(error))
             self.jobs.lose(job)
@@ -134,8 +184,8 @@ class Runner:
             self.spool.drop(job.id)
         self._ring()
 
-    def _taken_in(self, job: Job) -> bool:
-        """Take the sources of a job in; false if it was put back."""
+    def _ingested(self, job: Job) -> bool:
+        """Ingest the sources of a job; return false if it was put back."""
         self._ring()
         if job.cancel:
             self.jobs.end(job, "cancelled")
@@ -145,7 +195,7 @@ class Runner:
         enough = False
 
         def goes_on() -> bool:
-            """Note what was stored together, before more is handed in."""
+            """Note what was stored in one transaction, before the next source."""
             nonlocal job, enough
             if stored:
                 job = self.jobs.progress(job, list(map(receipt_json, stored)))
@@ -169,45 +219,33 @@ class Runner:
 
 
 def handed_in(job: Job, spool: Spool, settings: Settings) -> Iterator[Handed]:
-    """Yield every text of a job, in the order they were handed in."""
+    """Yield every text of a job, in the order of its sources."""
     for item in job.items:
-        yield from _of_item(job.id, item, spool, settings)
+        uri = item["uri"]
+        try:
+            for draft in _drafts(job.id, item, spool, settings):
+                if isinstance(draft, Draft):
+                    yield ready(draft, uri)
+                else:
+                    yield failed(uri, draft)
+        except UnreadableSourceError as error:
+            yield failed(uri, error)
 
 
-def _of_item(
+def _drafts(
     job_id: str, item: Mapping[str, Any], spool: Spool, settings: Settings
-) -> Iterator[Handed]:
+) -> Reading:
     options = ReadOptions(fields=item["fields"])
     if item["kind"] == "text":
         text = spool.read(job_id, item["name"]).decode()
-        yield _ready(Draft(**{**item["fields"], "text": text}), item["uri"])
-        return
+        return iter((Draft(**{**item["fields"], "text": text}),))
     if item["kind"] == "url":
         limits = fetch_limits_of(settings)
-        drafts = read_url(item["uri"], limits=limits, options=options)
-    else:
-        drafts = read_bytes(
-            spool.read(job_id, item["name"]),
-            item["file"],
-            options=options,
-            source_uri=item["uri"],
-            content_type=item["content_type"],
-        )
-    try:
-        for draft in drafts:
-            if isinstance(draft, Draft):
-                yield _ready(draft, item["uri"])
-            else:
-                yield _failed(item["uri"], draft)
-    except UnreadableSourceError as error:
-        yield _failed(item["uri"], error)
-
-
-def _ready(draft: Draft, uri: str) -> Handed:
-    raw = hashlib.sha256(repr(draft).encode("utf-8", "surrogatepass")).hexdigest()
-    source = Source(uri=draft.source_uri or uri, raw_sha256=raw)
-    return Handed(source=source, read=lambda: draft)
-
-
-def _failed(uri: str, error: KeptError) -> Handed:
-    return Handed(source=Source(uri=uri, raw_sha256=""), read=lambda: error)
+        return read_url(item["uri"], limits=limits, options=options)
+    return read_bytes(
+        spool.read(job_id, item["name"]),
+        item["file"],
+        options=options,
+        source_uri=item["uri"],
+        content_type=item["content_type"],
+    )

@@ -5,14 +5,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kept.errors import InputError, StoreError
-from kept.settings import Settings
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import (
+    any_store_of,
+    store_exists,
+    store_writable,
+)
 from kept.stores.addresses import folder_of, told
-from kept.stores.comparing import Compared, compared
-from kept.stores.copying import BEGIN_ANEW, copy
-from kept.stores.moving import alone, begin, end, refuse_unfinished
-from kept.stores.operations import Store
+from kept.stores.migrate.copy import BEGIN_ANEW, copy
+from kept.stores.migrate.mark import (
+    alone,
+    begin,
+    end,
+    refuse_unfinished,
+)
+from kept.stores.migrate.verify import Compared, compared
+from kept.stores.ports import ManagedStore
 from kept.text.tokens import analysis_id
-from kept.wiring import any_store_of, store_exists, store_writable
 
 Tell = Callable[[str, int, int], None]
 
@@ -62,7 +71,9 @@ def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrate
     return Migrated(source=origin, target=aim, resumed=resumed, parts=parts)
 
 
-def _verified(source: Store, target: Store, tell: Tell) -> tuple[Compared, ...]:
+def _verified(
+    source: ManagedStore, target: ManagedStore, tell: Tell
+) -> tuple[Compared, ...]:
     parts: list[Compared] = []
     for part in compared(source, target):
         parts.append(part)
@@ -82,7 +93,7 @@ def _verified(source: Store, target: Store, tell: Tell) -> tuple[Compared, ...]:
     return tuple(parts)
 
 
-def _check_words(source: Store) -> None:
+def _check_words(source: ManagedStore) -> None:
     """Refuse words of another analysis, which the target would take for ours."""
     with source.database.reading() as connection:
         rows = connection.execute("SELECT value FROM meta WHERE key = 'analysis'")

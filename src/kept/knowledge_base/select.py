@@ -1,6 +1,6 @@
 """Selecting from passages that were found elsewhere, with or without a knowledge base.
 
->>> from kept.selecting import Selecting
+>>> from kept.knowledge_base.select import Selecting
 >>> from kept import Passage
 >>> guard = Selecting(embedder="hash")
 >>> found = guard.select(
@@ -21,30 +21,35 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from kept.calibration import calibration_of, known_cosines
-from kept.candidates import (
-    GIVEN_COSINES,
-    Given,
-    Passage,
-    Pool,
-    Selector,
-    plan_for,
-    pool_of,
+from kept._runtime import Closing
+from kept.kernel.calibration import calibration_of, known_cosines
+from kept.kernel.filters import Filters
+from kept.kernel.ports import Embedder
+from kept.kernel.presets import (
+    Configured,
+    Parts,
+    preset,
 )
-from kept.closing import Closing
-from kept.filters import Filters
-from kept.ports import Embedder, Store
-from kept.presets import Configured, Parts, preset
-from kept.retrieve import Found, Request
-from kept.settings import Settings
-from kept.signals import QueryTerms
-from kept.watching import Watch
-from kept.wiring import (
+from kept.kernel.signals import QueryTerms
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import (
     LanguageModels,
     Progress,
     embedder_of,
     fingerprint_of,
     watch_of,
+)
+from kept.search.observers import Watch
+from kept.search.ports import Store
+from kept.search.retrieve import Found, Request
+from kept.search.select import (
+    GIVEN_COSINES,
+    Given,
+    Passage,
+    PassagePool,
+    Selector,
+    plan_for,
+    pool_of,
 )
 
 GIVEN_NEAR_MATCH = 0.10
@@ -154,7 +159,7 @@ class Selecting(Closing):
         """Return what is chosen for a whole request."""
         return self.choose(request, pool_of(passages, given))
 
-    def choose(self, request: Request, pool: Pool) -> Found:
+    def choose(self, request: Request, pool: PassagePool) -> Found:
         """Return what is chosen from a pool that is named and checked already."""
         selector = self._selector(request, pool.given)
         weights = self._weights(request)

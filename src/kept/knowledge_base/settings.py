@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
-from kept.presets.configuration import PresetSettings
+from kept.kernel.presets.configuration import PresetSettings
 
 NO_SERVER: Mapping[str, None] = {"store_replica": None, "store_token": None}
 """What a folder of Kept's own choosing does not read, whatever is set for servers."""

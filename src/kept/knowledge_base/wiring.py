@@ -11,29 +11,29 @@ from typing import Any, Protocol, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kept.cutting import Cutting
-from kept.duplicates import DuplicateRules
-from kept.embedders.hash import HashEmbedder
-from kept.embedders.minilm import MiniLmEmbedder
+from kept._runtime import whisper
 from kept.errors import SettingsError, UnknownPresetError
-from kept.llm.settings import JudgeSettings, LLMSettings
-from kept.llm.timing import TimedReranker
-from kept.logs import whisper
-from kept.models import silent
-from kept.ports import ChatModel, Embedder, Judge, Reranker
-from kept.presets import PRESETS, preset
-from kept.presets.configuration import range_of
-from kept.presets.grants import GrantsSettings
-from kept.presets.plan import Plan
-from kept.settings import Settings
+from kept.ingest.cutting import Cutting
+from kept.ingest.duplicates import DuplicateRules
+from kept.kernel.ports import ChatModel, Embedder, Judge, Reranker
+from kept.kernel.presets import PRESETS, preset
+from kept.kernel.presets.configuration import range_of
+from kept.kernel.presets.grants import GrantsSettings
+from kept.kernel.presets.plan import Plan
+from kept.knowledge_base.settings import Settings
+from kept.models.embedders.hash import HashEmbedder
+from kept.models.embedders.minilm import MiniLmEmbedder
+from kept.models.rerank_timing import TimedReranker
+from kept.models.settings import JudgeSettings, LLMSettings
+from kept.models.weights import silent
+from kept.search.observers import OnlyLogs, Watch
 from kept.stores.addresses import MILVUS, folder_of, scheme_of, server_of, told
-from kept.stores.moving import refuse_unfinished
-from kept.stores.operations import Store
-from kept.stores.recording import Recorder
-from kept.stores.sqlite import FILE, SqliteStore
-from kept.text.reading import FetchLimits
+from kept.stores.migrate.mark import refuse_unfinished
+from kept.stores.ports import ManagedStore
+from kept.stores.query_records import Recorder
+from kept.stores.sqlite.store import FILE, SqliteStore
+from kept.text.readers.files import FetchLimits
 from kept.text.tokens import analysis_id
-from kept.watching import OnlyLogs, Watch
 
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
@@ -68,7 +68,7 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
         return MiniLmEmbedder(
             progress=progress or silent, device=settings.embedder_device
         )
-    from kept.embedders.openai import OpenAiEmbedder  # noqa: PLC0415 -- brings httpx
+    from kept.models.embedders.openai import OpenAiEmbedder  # noqa: PLC0415 -- brings httpx
 
     for name in ("embedder_url", "embedder_model"):
         if not getattr(settings, name):
@@ -95,7 +95,7 @@ def _embedder_name(settings: Settings) -> str:
     return settings.embedder
 
 
-def store_of(settings: Settings, *, writable: bool) -> Store:
+def store_of(settings: Settings, *, writable: bool) -> ManagedStore:
     """Return the store that the settings name: a folder, or a server by its URL.
 
     One that a migration has not filled yet is refused, and so is a setting that is
@@ -111,13 +111,15 @@ def store_of(settings: Settings, *, writable: bool) -> Store:
     return store
 
 
-def any_store_of(settings: Settings, *, writable: bool) -> Store:
+def any_store_of(settings: Settings, *, writable: bool) -> ManagedStore:
     """Return the store that the settings name, in whatever state it is."""
     folder = folder_of(settings.store)
     if folder is not None:
         share = settings.store_read_ahead
         return SqliteStore(folder, writable=writable, read_ahead=share)
-    opened: Store = server_of(settings.store).open_store(settings, writable=writable)
+    opened: ManagedStore = server_of(settings.store).open_store(
+        settings, writable=writable
+    )
     return opened
 
 
@@ -159,7 +161,7 @@ def watch_of(settings: Settings) -> Watch:
     if settings.telemetry == "off":
         return OnlyLogs()
     try:
-        from kept.telemetry.exporting import otlp  # noqa: PLC0415 -- brings the SDK
+        from kept.knowledge_base.telemetry.exporter import otlp  # noqa: PLC0415 -- brings the SDK
 
         return otlp(content=settings.telemetry_content)
     except ModuleNotFoundError as error:
@@ -171,7 +173,7 @@ def watch_of(settings: Settings) -> Watch:
         raise SettingsError(msg) from error
 
 
-def recorder_of(settings: Settings, store: Store) -> Recorder | None:
+def recorder_of(settings: Settings, store: ManagedStore) -> Recorder | None:
     """Return who writes queries down; nobody does where nothing can be written."""
     if settings.record_queries == "off":
         return None
@@ -230,7 +232,7 @@ class LanguageModels:
         settings = llm_settings(**({"model": model} if model else {}))
         if not settings.model:
             return None
-        from kept.llm.client import OpenAIChat  # noqa: PLC0415 -- brings httpx
+        from kept.models.chat import OpenAIChat  # noqa: PLC0415 -- brings httpx
 
         key = f"chat {settings.model}"
         made = self._once(key, OpenAIChat, lambda: OpenAIChat(settings))
@@ -258,7 +260,7 @@ class LanguageModels:
         chat = self.chat(chosen) if chosen else None
         if chat is None:
             return None
-        from kept.llm.judge import LLMJudge  # noqa: PLC0415 -- only where one is named
+        from kept.models.judge import LLMJudge  # noqa: PLC0415 -- only where one is named
 
         return LLMJudge(model=chat, secret=process_secret())
 
@@ -269,7 +271,7 @@ class LanguageModels:
             return None
         if settings.reranker == "relevance":
             return TimedReranker()
-        from kept.llm import rerank  # noqa: PLC0415 -- brings httpx
+        from kept.models import rerank  # noqa: PLC0415 -- brings httpx
 
         if settings.reranker == "llm":
             what = f"{settings.variable('reranker')}=llm"

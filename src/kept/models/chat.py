@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from kept.closing import Closing
+from kept._runtime import Closing, Logger
 from kept.errors import LLMResponseParseError, LLMStatusError, SettingsError
-from kept.llm.settings import LLMSettings
-from kept.llm.transport import Transport
-from kept.logs import Logger
-from kept.replies import parsed
+from kept.models.http_client import Transport
+from kept.models.replies import parsed
+from kept.models.settings import LLMSettings
 
 Messages = Sequence[Mapping[str, str]]
 

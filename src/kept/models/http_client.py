@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import httpx
 
+from kept._runtime import Logger
 from kept.errors import (
     LLMConnectionError,
     LLMError,
@@ -26,9 +27,8 @@ from kept.errors import (
     LLMStatusError,
     LLMTimeoutError,
 )
-from kept.llm.settings import LLMSettings
-from kept.logs import Logger
-from kept.replies import shown
+from kept.models.replies import shown
+from kept.models.settings import LLMSettings
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ logger = Logger(__name__)
 
 
 @dataclass
-class Session:
+class ClientLoop:
     """An event loop on a daemon thread, with the connections that live on it."""
 
     settings: LLMSettings
@@ -118,7 +118,7 @@ class Transport:
         self._settings = settings
         self._key = settings.key()
         self._lock = threading.Lock()
-        self._open: Session | None = None
+        self._open: ClientLoop | None = None
 
     def close(self) -> None:
         """Close every connection; the next request opens new ones.
@@ -171,28 +171,28 @@ class Transport:
             msg = f"{self._settings.base_url}: closed while waiting for a reply"
             raise LLMConnectionError(msg) from None
 
-    def _session(self) -> Session:
+    def _session(self) -> ClientLoop:
         with self._lock:
             off = calling_off.get()
             if off is not None and off.is_set():
                 msg = f"{self._settings.base_url}: called off before it was asked"
                 raise LLMConnectionError(msg)
             if self._open is None or self._open.pid != os.getpid():
-                self._open = Session(self._settings)
+                self._open = ClientLoop(self._settings)
             return self._open
 
     def _url(self, path: str) -> str:
         return f"{self._settings.base_url}/{path}"
 
     async def _post(
-        self, session: Session, path: str, payload: Mapping[str, Any]
+        self, session: ClientLoop, path: str, payload: Mapping[str, Any]
     ) -> str:
         async with self._exchange(session, path, payload) as response:
             return (await self._body(response)).decode("utf-8", errors="replace")
 
     async def _pump(
         self,
-        session: Session,
+        session: ClientLoop,
         path: str,
         payload: Mapping[str, Any],
         pieces: "queue.SimpleQueue[str | None]",
@@ -214,7 +214,7 @@ class Transport:
 
     @asynccontextmanager
     async def _exchange(
-        self, session: Session, path: str, payload: Mapping[str, Any]
+        self, session: ClientLoop, path: str, payload: Mapping[str, Any]
     ) -> AsyncIterator[httpx.Response]:
         """Hold a successful response open, under one deadline for everything."""
         seconds = self._settings.timeout_seconds
@@ -238,7 +238,7 @@ class Transport:
 
     async def _answered(
         self,
-        session: Session,
+        session: ClientLoop,
         path: str,
         payload: Mapping[str, Any],
         deadline: asyncio.Timeout,

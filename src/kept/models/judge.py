@@ -5,24 +5,29 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
 
-from kept.decisions import seated
-from kept.fencing import fenced, neutral, nonce_for, summed
-from kept.llm.transport import calling_off
-from kept.model import Candidate, Query
-from kept.ports import ChatModel, Opinion
-from kept.prompts import Context, Prompt, Recorder, build, log_context
-from kept.replies import parsed
+from kept.kernel.model import Candidate, Query
+from kept.kernel.ports import ChatModel, Opinion
+from kept.kernel.record import seated
+from kept.models.http_client import calling_off
+from kept.models.prompts import (
+    Context,
+    Prompt,
+    Recorder,
+    build,
+    log_context,
+)
+from kept.models.prompts.fence import (
+    fenced,
+    neutral,
+    nonce_for,
+    summed,
+)
+from kept.models.replies import object_of, parsed
 
-SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "verdict": {"type": "string", "enum": [word.value for word in Opinion]}
-    },
-    "required": ["verdict"],
-    "additionalProperties": False,
-}
+SCHEMA = object_of(
+    {"verdict": {"type": "string", "enum": [word.value for word in Opinion]}}
+)
 EXPECTED = 'JSON such as {"verdict": "accept"}'
 
 

@@ -30,6 +30,16 @@ def shown(text: str, at_most: int = LONGEST_SHOWN) -> str:
     )
 
 
+def object_of(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly the keys of *values*."""
+    return {
+        "type": "object",
+        "properties": dict(values),
+        "required": list(values),
+        "additionalProperties": False,
+    }
+
+
 def parsed(reply: str, schema: Mapping[str, Any], expected: str) -> Any:  # noqa: ANN401 -- JSON
     """Return the JSON value that *reply* is, or raise unless it fits *schema*.
 

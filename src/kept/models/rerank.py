@@ -7,15 +7,26 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from kept.errors import LLMResponseParseError
-from kept.fencing import fenced, neutral, nonce_for, summed
-from kept.llm.settings import LLMSettings
-from kept.llm.timing import Stopwatch
-from kept.llm.transport import Transport
-from kept.model import Candidate, Query
-from kept.ports import ChatModel
-from kept.prompts import Context, Prompt, Recorder, build, log_context
-from kept.replies import misfit, parsed
-from kept.signals import PLACES
+from kept.kernel.model import Candidate, Query
+from kept.kernel.ports import ChatModel
+from kept.kernel.signals import PLACES
+from kept.models.http_client import Transport
+from kept.models.prompts import (
+    Context,
+    Prompt,
+    Recorder,
+    build,
+    log_context,
+)
+from kept.models.prompts.fence import (
+    fenced,
+    neutral,
+    nonce_for,
+    summed,
+)
+from kept.models.replies import misfit, object_of, parsed
+from kept.models.rerank_timing import Stopwatch
+from kept.models.settings import LLMSettings
 
 LONGEST_PASSAGE = 1_200
 
@@ -169,9 +180,4 @@ class ListwiseReranker:
 def _scores_schema(count: int) -> dict[str, Any]:
     score = {"type": "number", "minimum": 0, "maximum": 1}
     scores = {"type": "array", "items": score, "minItems": count, "maxItems": count}
-    return {
-        "type": "object",
-        "properties": {"scores": scores},
-        "required": ["scores"],
-        "additionalProperties": False,
-    }
+    return object_of({"scores": scores})

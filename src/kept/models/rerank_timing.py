@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from kept.model import Candidate, Query
-from kept.ports import Reranker
-from kept.stages.rerank import RelevanceReranker
+from kept.kernel.model import Candidate, Query
+from kept.kernel.ports import Reranker
+from kept.kernel.stages.rerank import RelevanceReranker
 
 
 class Stopwatch(threading.local):

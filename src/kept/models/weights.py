@@ -15,7 +15,7 @@ from typing import Any
 import platformdirs
 
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
-from kept.model_sources import (
+from kept.models.weight_sources import (
     Fetch,
     Progress,
     from_path,
@@ -206,7 +206,7 @@ def _build(name: str, folder: Path, progress: Progress) -> None:
     # at every start.
     from safetensors.numpy import load_file  # noqa: PLC0415
 
-    from kept.embedders.minilm_graph import build  # noqa: PLC0415
+    from kept.models.embedders.minilm_graph import build  # noqa: PLC0415
 
     progress(f"building {name}", 0, 1)
     (folder / ENCODER).write_bytes(build(load_file(folder / WEIGHTS)))

@@ -1,9 +1,14 @@
 """The funnel of one answer in words: what every stage took in, let through and did."""
 
-from kept.decisions import Decision, Selection, Step, Verdict
-from kept.model import Candidate
-from kept.render import short
-from kept.retrieve import Found
+from kept.kernel.model import Candidate
+from kept.kernel.record import (
+    Decision,
+    Selection,
+    Step,
+    Verdict,
+)
+from kept.search.render import short
+from kept.search.retrieve import Found
 
 Row = tuple[str, int | None, int, str]
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from kept.answer import Answerer
-from kept.asking import Asking, Ending
-from kept.ports import ChatModel, Embedder
-from kept.presets.plan import Plan
-from kept.query_log import tell
-from kept.receipts import Receipt
-from kept.retrieve import Found, Request
+from kept.ingest.receipts import Receipt
+from kept.kernel.ports import ChatModel, Embedder
+from kept.kernel.presets.plan import Plan
+from kept.search.answer.answer import Answerer
+from kept.search.answer.ask import Ending, StreamedAsk
+from kept.search.query_log import tell
+from kept.search.retrieve import Found, Request
 
 
 class Watch(Protocol):
@@ -40,7 +40,7 @@ class Watch(Protocol):
         search: Callable[[], Found],
         answerer: Answerer,
         done: Callable[[Ending], None],
-    ) -> Asking:
+    ) -> StreamedAsk:
         """Return an answer on its way, and see how it ends."""
         ...
 
@@ -83,9 +83,9 @@ class OnlyLogs:
         search: Callable[[], Found],
         answerer: Answerer,
         done: Callable[[Ending], None],
-    ) -> Asking:
+    ) -> StreamedAsk:
         """Search, and return the answer on its way."""
-        return Asking(search(), answerer, done)
+        return StreamedAsk(search(), answerer, done)
 
     def ingest(self, tenant: str, receipts: Iterator[Receipt]) -> Iterator[Receipt]:
         """Return the receipts as they come."""

@@ -2,10 +2,11 @@
 
 import logging
 from dataclasses import asdict
+from typing import Any
 
-from kept.counters import counters
-from kept.logs import Logger, heard
-from kept.retrieve import Found
+from kept._runtime import Logger, heard
+from kept.kernel.counters import counters
+from kept.search.retrieve import Found
 
 logger = Logger(__name__)
 
@@ -41,3 +42,34 @@ def tell(found: Found) -> None:
                 reason=str(decision.reason),
                 evidence=dict(decision.evidence),
             )
+
+
+def search_facts(found: Found, preset: str) -> dict[str, Any]:
+    """Return the state and the numbers that a search rests on, for the audit."""
+    selection = found.selection
+    pool = (*selection.candidates, *selection.dropped)
+    counted = counters(selection, found.refused)
+
+    def most(signal: str) -> float | None:
+        return max(
+            (c.signals[signal] for c in pool if signal in c.signals), default=None
+        )
+
+    return {
+        "preset": preset,
+        **asdict(found.fingerprints),
+        "vectorMax": most("cosine"),
+        "keywordMax": most("bm25"),
+        "combinedTop": most("fused"),
+        "relevanceTop": most("relevance"),
+        "rerankMs": found.timings.get("rerank"),
+        "usedRerank": bool(counted["reranked"]),
+        "filteredByFloor": bool(counted["filtered_by_floor"]),
+        "counts": {
+            "recalled": selection.recalled,
+            "added": selection.added,
+            "selected": len(selection.candidates),
+            "dropped": len(selection.dropped),
+            **counted,
+        },
+    }

@@ -10,24 +10,33 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from kept.counters import counters
-from kept.decisions import Selection
-from kept.filters import filters_json, filters_of
-from kept.retrieve import Found, Request
+from typing_extensions import TypedDict
 
-DOORS = frozenset(
-    {
-        "cli",
-        "http",
-        "mcp",
-        "telemetry",
-        "integrations",
-        "evaluation",
-        "evaluating",
-        "examples",
-    }
-)
+from kept.kernel.counters import counters
+from kept.kernel.filters import filters_json, filters_of
+from kept.kernel.record import Selection
+from kept.search.retrieve import Found, Request
+
+# They show answers or measure them; none of them decides one.
+DOORS = frozenset({"doors", "evaluation", "testing"})
 DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy", "tokenizers")
+
+
+class RecordedJson(TypedDict):
+    """What is kept of one query."""
+
+    no: int
+    id: str
+    at: str
+    preset: str
+    question: str | None
+    question_sha256: str
+    request: dict[str, Any]
+    knowledge_base: str
+    configuration: str
+    code: str
+    result_sha256: str
+    result: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +214,7 @@ def request_of(tenant: str, question: str, shown: Mapping[str, Any]) -> Request:
 @cache
 def code_version() -> str:
     """Name the code that decides answers: its version, its bytes, its libraries."""
-    root = Path(__file__).parent
+    root = Path(__file__).parents[1]
     seen = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         name = path.relative_to(root)

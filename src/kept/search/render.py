@@ -1,16 +1,89 @@
 """One result, several readers: a machine, a person, a prompt."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from kept.decisions import Decision, Refusal, Selection, Verdict
-from kept.model import Candidate
-from kept.receipts import Alias, LedgerRow, Receipt, StoredDocument
-from kept.retrieve import Found
+# Pydantic reads the TypedDict of typing from Python 3.12 on only.
+from typing_extensions import TypedDict
+
+from kept.ingest.receipts import (
+    Alias,
+    LedgerRow,
+    Receipt,
+    StoredDocument,
+)
+from kept.kernel.model import Candidate, Chunk
+from kept.kernel.record import (
+    Decision,
+    Refusal,
+    Selection,
+    Verdict,
+)
+from kept.search.retrieve import Fingerprints, Found
+
+VERBS = {
+    Verdict.DROPPED: "dropped",
+    Verdict.SPARED: "kept only because it is protected",
+    Verdict.PROTECTED: "protected",
+    Verdict.ADDED: "added",
+    Verdict.READ: "read",
+}
 
 
-def found_json(found: Found) -> dict[str, Any]:
+class RefusalJson(TypedDict):
+    """Why a question was answered with nothing."""
+
+    reason: str
+    message: str
+    evidence: dict[str, Any]
+
+
+class FingerprintsJson(TypedDict):
+    """The state of the knowledge and the configuration that an answer rests on."""
+
+    knowledge_base: str
+    configuration: str
+
+
+class PassageJson(TypedDict):
+    """A selected passage with all its signals."""
+
+    chunk_id: str
+    document_id: str
+    ord: int
+    title: str
+    source_uri: str
+    text: str
+    score: float
+    relevance: float | None
+    protected: bool
+    tags: list[str]
+    signals: dict[str, float]
+
+
+class RecordJson(TypedDict):
+    """What happened to every candidate, stage by stage."""
+
+    recalled: int
+    added: int
+    selected: int
+    dropped: int
+    stages: list[dict[str, Any]]
+    candidates: list[dict[str, Any]]
+
+
+class FoundJson(TypedDict):
+    """What a search found."""
+
+    query: str
+    refused: RefusalJson | None
+    selected: list[PassageJson]
+    record: RecordJson
+    fingerprints: FingerprintsJson
+    timings: dict[str, float]
+
+
+def found_json(found: Found) -> FoundJson:
     """Return a search result as every door shows it."""
     selection = found.selection
     return {
@@ -18,12 +91,20 @@ def found_json(found: Found) -> dict[str, Any]:
         "refused": refusal_json(found.refused),
         "selected": [candidate_json(c) for c in selection.candidates],
         "record": record_json(selection),
-        "fingerprints": asdict(found.fingerprints),
+        "fingerprints": fingerprints_json(found.fingerprints),
         "timings": dict(found.timings),
     }
 
 
-def refusal_json(refused: Refusal | None) -> dict[str, Any] | None:
+def fingerprints_json(fingerprints: Fingerprints) -> FingerprintsJson:
+    """Return the state that an answer rests on."""
+    return {
+        "knowledge_base": fingerprints.knowledge_base,
+        "configuration": fingerprints.configuration,
+    }
+
+
+def refusal_json(refused: Refusal | None) -> RefusalJson | None:
     """Return a refusal, or null."""
     if refused is None:
         return None
@@ -34,7 +115,7 @@ def refusal_json(refused: Refusal | None) -> dict[str, Any] | None:
     }
 
 
-def candidate_json(candidate: Candidate) -> dict[str, Any]:
+def candidate_json(candidate: Candidate) -> PassageJson:
     """Return a selected passage with everything that was measured of it."""
     chunk, document = candidate.chunk, candidate.document
     return {
@@ -52,7 +133,7 @@ def candidate_json(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def record_json(selection: Selection) -> dict[str, Any]:
+def record_json(selection: Selection) -> RecordJson:
     """Return what happened to every candidate, stage by stage."""
     return {
         "recalled": selection.recalled,
@@ -96,7 +177,24 @@ def decision_json(decision: Decision) -> dict[str, Any]:
     }
 
 
-def receipt_json(receipt: Receipt) -> dict[str, Any]:
+class ReceiptJson(TypedDict):
+    """What became of one submitted text."""
+
+    document_id: str | None
+    status: str
+    rule: str | None
+    similarity: float | None
+    canonical_id: str | None
+    chunks: int
+    chars_left_out: int
+    source_uri: str
+    error: str | None
+    alias_id: str | None
+    supersedes: str | None
+    evidence: dict[str, Any]
+
+
+def receipt_json(receipt: Receipt) -> ReceiptJson:
     """Return what became of one text that was handed in."""
     return {
         "document_id": receipt.document_id,
@@ -114,12 +212,35 @@ def receipt_json(receipt: Receipt) -> dict[str, Any]:
     }
 
 
-def ledger_json(row: LedgerRow) -> dict[str, Any]:
+class LedgerJson(ReceiptJson):
+    """A line of the ledger."""
+
+    no: int
+    at: str
+
+
+def ledger_json(row: LedgerRow) -> LedgerJson:
     """Return a line of the ledger."""
     return {"no": row.no, "at": row.at, **receipt_json(row.receipt)}
 
 
-def alias_json(alias: Alias) -> dict[str, Any]:
+class AliasJson(TypedDict):
+    """A text that was reused rather than stored."""
+
+    alias_id: str
+    canonical_id: str
+    type: str
+    title: str
+    source_uri: str
+    sha256: str
+    rule: str
+    similarity: float
+    evidence: dict[str, Any]
+    created_at: str
+    chars: int
+
+
+def alias_json(alias: Alias) -> AliasJson:
     """Return an alias without its text."""
     return {
         "alias_id": alias.id,
@@ -136,7 +257,29 @@ def alias_json(alias: Alias) -> dict[str, Any]:
     }
 
 
-def document_json(stored: StoredDocument) -> dict[str, Any]:
+class DocumentJson(TypedDict):
+    """A document without its text."""
+
+    document_id: str
+    type: str
+    title: str
+    source_uri: str
+    sha256: str
+    chunks: int
+    chars: int
+    chars_left_out: int
+    language: str
+    authority: str | None
+    confidence: float | None
+    time_horizon: str | None
+    metadata: dict[str, Any]
+    aliases: int
+    live: bool
+    superseded_by: str | None
+    created_at: str
+
+
+def document_json(stored: StoredDocument) -> DocumentJson:
     """Return a document as a list of them shows it."""
     document = stored.document
     return {
@@ -160,14 +303,40 @@ def document_json(stored: StoredDocument) -> dict[str, Any]:
     }
 
 
+class ChunkJson(TypedDict):
+    """A passage of a document, as stored."""
+
+    chunk_id: str
+    ord: int
+    text: str
+    token_len: int
+    tags: list[str]
+    role: str | None
+    excerpt: bool
+    confidence: float | None
+    labels: dict[str, int | None]
+    metadata: dict[str, Any]
+
+
+def chunk_json(chunk: Chunk) -> ChunkJson:
+    """Return a chunk as JSON."""
+    return {
+        "chunk_id": chunk.id,
+        "ord": chunk.ord,
+        "text": chunk.text,
+        "token_len": chunk.token_len,
+        "tags": list(chunk.tags),
+        "role": chunk.role,
+        "excerpt": chunk.excerpt,
+        "confidence": chunk.confidence,
+        "labels": dict(chunk.labels),
+        "metadata": dict(chunk.metadata),
+    }
+
+
 def told(stage: str, decision: Decision) -> str:
     """Return one decision as a sentence."""
-    verb = {
-        Verdict.DROPPED: "dropped",
-        Verdict.SPARED: "would have been dropped, spared because it is protected",
-        Verdict.PROTECTED: "protected",
-        Verdict.ADDED: "added",
-    }[decision.verdict]
+    verb = VERBS[decision.verdict]
     return f"{stage}: {verb}: {decision.reason} ({listed(decision.evidence)})"
 
 

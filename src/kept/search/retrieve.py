@@ -11,17 +11,23 @@ from operator import index
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.calibration import Calibration
-from kept.decisions import Refusal, Selection
-from kept.embedders import checked
+from kept._runtime import once_a_process
 from kept.errors import EmbedderMismatchError, InputError
-from kept.filters import Filters
-from kept.gate import turned_away
-from kept.model import Candidate, Query, Scalar, rescored
-from kept.ports import Embedder, Leg, Shelf, Store
-from kept.presets.plan import Plan
-from kept.sharing import once_a_process
-from kept.signals import QueryTerms
+from kept.kernel.calibration import Calibration
+from kept.kernel.filters import Filters
+from kept.kernel.gate import turned_away
+from kept.kernel.model import (
+    Candidate,
+    Query,
+    Scalar,
+    rescored,
+)
+from kept.kernel.ports import Embedder
+from kept.kernel.presets.plan import Plan
+from kept.kernel.record import Refusal, Selection
+from kept.kernel.signals import QueryTerms
+from kept.models.embedders import checked
+from kept.search.ports import Leg, Shelf, Store
 
 LONGEST_QUESTION = 20_000
 LONGEST_PAUSE_SECONDS = 0.006

@@ -10,9 +10,9 @@ from kept.errors import SettingsError
 POSTGRES = "postgresql"
 MILVUS = "milvus"
 SERVERS = {
-    POSTGRES: ("kept.stores.postgres.opening", "postgres"),
-    "postgres": ("kept.stores.postgres.opening", "postgres"),
-    MILVUS: ("kept.stores.milvus.opening", "milvus"),
+    POSTGRES: ("kept.stores.postgres.open", "postgres"),
+    "postgres": ("kept.stores.postgres.open", "postgres"),
+    MILVUS: ("kept.stores.milvus.open", "milvus"),
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _LOGIN = re.compile(r"(?<=://)[^?#]*@")

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kept.errors import NotFoundError
-from kept.stores import reading
-from kept.stores.lists import escaped
+from kept.stores import queries as reading
+from kept.stores.listing import escaped
 from kept.stores.sql import Connection, Row, every, first
 
 SHOWN = 5

@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from kept.ports import Vectors
-from kept.receipts import NewDocument
-from kept.stores.filing import Filed
+from kept.ingest.receipts import NewDocument
+from kept.kernel.ports import Vectors
+from kept.stores.document_rows import Filed
 from kept.stores.sql import Database
 
 P = ParamSpec("P")

@@ -6,18 +6,18 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.duplicates import (
+from kept.ingest.duplicates import (
     EDIT_BAND,
     PREFIX_SLACK,
     DuplicateRules,
     Opening,
-    Sought,
+    SoughtText,
 )
-from kept.stores import reading
-from kept.stores.books import Books
-from kept.stores.index_ports import Indexes
+from kept.stores import queries as reading
+from kept.stores.documents_port import Books
+from kept.stores.index_port import Indexes
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, each, every, only
-from kept.stores.writing import ORD_BITS
 
 HEAD_CHARS = 48
 MOST_NEAREST = 4_096
@@ -49,7 +49,7 @@ class Likeness:
     live: dict[int, tuple[str, int] | None] = field(default_factory=dict)
     read: dict[int, Opening] = field(default_factory=dict)
 
-    def of(self, sought: Sequence[Sought]) -> list[list[Opening]]:
+    def of(self, sought: Sequence[SoughtText]) -> list[list[Opening]]:
         """Return for each text the documents that might be the same, newest first.
 
         Texts that come in together are like the same documents: each is read once.
@@ -60,7 +60,7 @@ class Likeness:
             for one, documents in zip(sought, near, strict=True)
         ]
 
-    def _near(self, sought: Sequence[Sought]) -> list[set[int]]:
+    def _near(self, sought: Sequence[SoughtText]) -> list[set[int]]:
         """Return the documents one of whose first chunks lies near enough."""
         seq = reading.last_change(self.connection, self.tenant)
         if self.indexes.dense.seq != seq:
@@ -74,7 +74,7 @@ class Likeness:
             set((keys[keys & _PLACE < most] >> ORD_BITS).tolist()) for keys in found
         ]
 
-    def _openings(self, one: Sought, near: set[int]) -> list[Opening]:
+    def _openings(self, one: SoughtText, near: set[int]) -> list[Opening]:
         if self.rules.newest:
             found = self._newest(one.type)
         else:

@@ -9,9 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import InputError
-from kept.filters import Condition, Filters, options_of
+from kept.kernel.filters import (
+    Condition,
+    Filters,
+    options_of,
+)
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, every, marks
-from kept.stores.writing import ORD_BITS
 
 MOST_VALUES = 30_000
 

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.stores.rows import Scored
 from kept.stores.sql import Connection
+from kept.stores.sqlite.index.vector_file import Scored
 
 Keys = NDArray[np.int64]
 FIRST_NEAR = 64

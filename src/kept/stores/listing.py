@@ -3,9 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kept.receipts import Alias, LedgerRow, StoredDocument
-from kept.stores import reading
-from kept.stores.pages import Pages
+from kept.ingest.receipts import (
+    Alias,
+    LedgerRow,
+    StoredDocument,
+)
+from kept.stores import queries as reading
+from kept.stores.pagination import Pages
 from kept.stores.sql import Connection, Database, every, marks
 
 LAST = 2**62

@@ -6,14 +6,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from kept.model import Chunk, Document
-from kept.receipts import Alias, KnownSource, LedgerRow, Similarities, StoredDocument
-from kept.stores import reading
-from kept.stores.books import Books, repeatable
-from kept.stores.fates import Fate, fate_of
+from kept.ingest.receipts import (
+    Alias,
+    KnownSource,
+    LedgerRow,
+    SimilarityBin,
+    StoredDocument,
+)
+from kept.kernel.model import Chunk, Document
+from kept.stores import queries as reading
+from kept.stores.document_status import Fate, fate_of
+from kept.stores.documents_port import Books, repeatable
 from kept.stores.meta import embedder_in
+from kept.stores.ports import TenantState
+from kept.stores.row_writer import as_json, find
 from kept.stores.sql import Connection, Database, every, first
-from kept.stores.writing import as_json, find
+
+NO_STATE = TenantState({}, ())
 
 
 class Catalogue(ABC):
@@ -83,10 +92,20 @@ class Catalogue(ABC):
 
     def overrides(self, tenant: str) -> dict[str, Any]:
         """Return the settings that a tenant has of its own."""
+        return self.tenant_state(tenant).overrides
+
+    def tenant_state(self, tenant: str) -> TenantState:
+        """Return a tenant's own settings and the version of its documents."""
         with self._tenant(tenant) as (connection, no):
-            sql = "SELECT overrides FROM states WHERE tenant_no = ?"
-            row = first(connection, sql, (no,))
-            return dict(json.loads(row[0])) if row else {}
+            row = first(
+                connection,
+                "SELECT s.overrides, s.seq, s.state,"
+                " (SELECT value FROM meta WHERE key = 'embedder'),"
+                " (SELECT value FROM meta WHERE key = 'epoch')"
+                " FROM states s WHERE s.tenant_no = ?",
+                (no,),
+            )
+        return TenantState(dict(json.loads(row[0])), row[1:]) if row else NO_STATE
 
     @repeatable
     def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
@@ -105,7 +124,7 @@ class Catalogue(ABC):
         with self._tenant(tenant) as (connection, no):
             return reading.source_uris(connection, no, prefix)
 
-    def similarities(self, tenant: str, width: float) -> list[Similarities]:
+    def similarities(self, tenant: str, width: float) -> list[SimilarityBin]:
         """Return the comparisons made for near duplicates, counted by the database.
 
         Of texts that are much alike there are hundreds a document.
@@ -119,7 +138,7 @@ class Catalogue(ABC):
                 (width, no),
             )
             return [
-                Similarities(rule, int(step), bool(accepted), count)
+                SimilarityBin(rule, int(step), bool(accepted), count)
                 for rule, step, accepted, count in rows
             ]
 

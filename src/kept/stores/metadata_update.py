@@ -9,13 +9,17 @@ from typing import Any
 
 import apsw
 
-from kept.cutting import titled
-from kept.ports import Vectors
-from kept.receipts import Changes
-from kept.stores import writing
-from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
+from kept.ingest.cutting import titled
+from kept.ingest.receipts import Changes
+from kept.kernel.ports import Vectors
+from kept.stores import row_writer as writing
+from kept.stores.document_rows import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    Filed,
+)
 from kept.stores.sql import Connection, Row, every, first, only
-from kept.stores.sums import Sums
+from kept.stores.statistics_delta import Sums
 
 _OF_DOCUMENT = (
     *("title", "source_uri", "authority", "confidence", "time_horizon", "metadata"),

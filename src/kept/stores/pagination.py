@@ -2,15 +2,18 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from kept.model import Chunk
-from kept.receipts import Alias, LedgerRow, StoredDocument
-from kept.recorded import Recorded
-from kept.stores import reading
-from kept.stores.recording import earlier_queries
-from kept.stores.sql import Connection, Database, every, first, marks, only
-from kept.stores.writing import find
+from kept.ingest.receipts import (
+    Alias,
+    LedgerRow,
+    StoredDocument,
+)
+from kept.kernel.model import Chunk
+from kept.search.recorded import Recorded
+from kept.stores import queries as reading
+from kept.stores.query_records import earlier_queries
+from kept.stores.row_writer import find
+from kept.stores.sql import Connection, Database, every, marks, only
 
 FEW = 500
 
@@ -85,19 +88,6 @@ class Pages:
     def traces(self, before: int | None, limit: int) -> list[Recorded]:
         """Return recorded queries, the newest first."""
         return earlier_queries(self.database, self.tenant, before, limit)
-
-    def generation(self) -> tuple[Any, ...]:
-        """Return what changes with every change of the tenant's knowledge."""
-        with self.database.reading(self.tenant) as connection:
-            row = first(
-                connection,
-                "SELECT s.seq, s.state,"
-                " (SELECT value FROM meta WHERE key = 'embedder'),"
-                " (SELECT value FROM meta WHERE key = 'epoch')"
-                " FROM states s WHERE s.tenant_no = ?",
-                (self._no(connection),),
-            )
-        return row or ()
 
     def _no(self, connection: Connection) -> int:
         return reading.tenant_no(connection, self.tenant)

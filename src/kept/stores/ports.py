@@ -2,27 +2,29 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from kept import ports
-from kept.model import Chunk, Document
-from kept.receipts import (
+from kept.ingest import ports as ingest_ports
+from kept.ingest.receipts import (
     Alias,
     KnownSource,
     LedgerRow,
     Receipt,
-    Similarities,
+    SimilarityBin,
     StoredDocument,
 )
-from kept.stores.books import Books
-from kept.stores.fates import Fate
+from kept.kernel.model import Chunk, Document
+from kept.kernel.ports import Vectors
+from kept.search import ports as search_ports
+from kept.stores.document_status import Fate
+from kept.stores.documents_port import Books
 from kept.stores.locks import Holds
-from kept.stores.spool import Spool
+from kept.stores.service.spool import Spool
 from kept.stores.sql import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     """Something that does not fit, and whether it was put right."""
 
     what: str
@@ -31,7 +33,17 @@ class Finding:
     repaired: bool = False
 
 
-class Intake(ports.Intake, Protocol):
+class TenantState(NamedTuple):
+    """A tenant's own settings by preset, and the version of its documents.
+
+    The version changes with every change; it is empty before the first document.
+    """
+
+    overrides: dict[str, Any]
+    version: tuple[Any, ...]
+
+
+class ManagedIntake(ingest_ports.Intake, Protocol):
     """The writing side of one tenant's store, with what takes things out again."""
 
     def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
@@ -62,9 +74,7 @@ class Reembedding(Protocol):
         """Return chunks that have no new vector yet: name, title and text."""
         ...
 
-    def add(
-        self, chunks: Sequence[tuple[Any, str, str]], vectors: ports.Vectors
-    ) -> None:
+    def add(self, chunks: Sequence[tuple[Any, str, str]], vectors: Vectors) -> None:
         """Keep new vectors of *chunks* as `missing` gave them.
 
         One that was deleted or got other words meanwhile is left out.
@@ -76,7 +86,7 @@ class Reembedding(Protocol):
         ...
 
 
-class Store(ports.Store, Protocol):
+class ManagedStore(search_ports.Store, Protocol):
     """A store as those see it who look after it."""
 
     @property
@@ -115,7 +125,7 @@ class Store(ports.Store, Protocol):
         """Return where sources wait until they are stored."""
         ...
 
-    def intake(self, tenant: str) -> Intake:
+    def intake(self, tenant: str) -> ManagedIntake:
         """Return the writing side for one tenant."""
         ...
 
@@ -131,7 +141,7 @@ class Store(ports.Store, Protocol):
         """Remove what belongs to embedders that the store no longer has."""
         ...
 
-    def examine(self, *, repair: bool) -> list[Finding]:
+    def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
         ...
 
@@ -173,6 +183,10 @@ class Store(ports.Store, Protocol):
         """Return the settings that a tenant has of its own."""
         ...
 
+    def tenant_state(self, tenant: str) -> TenantState:
+        """Return a tenant's own settings and the version of its documents."""
+        ...
+
     def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:
         """Give a tenant settings of its own, in place of those it had."""
         ...
@@ -185,7 +199,7 @@ class Store(ports.Store, Protocol):
         """Return the known sources under *prefix*."""
         ...
 
-    def similarities(self, tenant: str, width: float) -> list[Similarities]:
+    def similarities(self, tenant: str, width: float) -> list[SimilarityBin]:
         """Return the comparisons made for near duplicates, in bins of *width*."""
         ...
 

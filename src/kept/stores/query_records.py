@@ -14,12 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from kept._runtime import Logger, whisper
 from kept.errors import NotFoundError
-from kept.logs import Logger, whisper
-from kept.recorded import Recorded
-from kept.stores.reading import tenant_no
+from kept.search.recorded import Recorded
+from kept.stores.queries import tenant_no
+from kept.stores.row_writer import as_json, now
 from kept.stores.sql import Connection, Database, every, first, only
-from kept.stores.writing import as_json, now
 
 LONGEST_QUEUE = 10_000
 PRUNED_EVERY = 256

@@ -1,9 +1,9 @@
 """Re-analysis: stored words made anew when the way words are made has changed."""
 
-from kept.cutting import titled
+from kept.ingest.cutting import titled
 from kept.stores.meta import meta_of
 from kept.stores.sql import Connection, Database, every
-from kept.stores.terms import packed
+from kept.text.terms import packed
 from kept.text.tokens import analyse, analysis_id
 
 BATCH = 1_000

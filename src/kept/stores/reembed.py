@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 
-from kept.cutting import titled
-from kept.embedders import checked
-from kept.ports import Embedder
-from kept.stores.operations import Reembedding
+from kept.ingest.cutting import titled
+from kept.kernel.ports import Embedder
+from kept.models.embedders import checked
+from kept.stores.ports import Reembedding
 
 BATCH = 64
 

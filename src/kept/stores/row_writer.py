@@ -10,12 +10,22 @@ import apsw
 import numpy as np
 
 from kept.errors import NotFoundError, StoreError
-from kept.ports import Vectors
-from kept.receipts import NewChunk, NewDocument, Receipt, Similarity, Source
-from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
+from kept.ingest.receipts import (
+    NewChunk,
+    NewDocument,
+    Receipt,
+    Similarity,
+    Source,
+)
+from kept.kernel.ports import Vectors
+from kept.stores.document_rows import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    Filed,
+)
 from kept.stores.sql import Connection, every, first, marks, only
-from kept.stores.sums import Sums, as_state
-from kept.stores.terms import packed
+from kept.stores.statistics_delta import Sums, as_state
+from kept.text.terms import packed
 
 ORD_BITS = 20
 NO_DOCUMENT = 0
@@ -56,7 +66,7 @@ _INSERT_SOURCE = (
 )
 
 
-class Taken(Exception):  # noqa: N818 -- an answer, not a failure
+class AlreadyStored(Exception):  # noqa: N818 -- an answer, not a failure
     """The very text is stored already, for this tenant and type."""
 
 
@@ -193,7 +203,7 @@ def _inserted(connection: apsw.Connection, tenant: int, filed: Filed) -> int:
             connection.execute(_INSERT_DOCUMENT, (number, tenant, *filed.document))
         except apsw.ConstraintError as error:
             if getattr(error, "extendedresult", 0) not in _NUMBER_TAKEN:
-                raise Taken(filed.id) from error
+                raise AlreadyStored(filed.id) from error
             number = (number + 1) % (1 << NUMBER_BITS)
         else:
             return number

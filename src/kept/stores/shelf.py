@@ -7,20 +7,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import NotFoundError
-from kept.filters import Filters
-from kept.model import Chunk, Document
-from kept.pool import Pool, Roll
-from kept.ports import Leg as LegPort
-from kept.signals import Floats, QueryTerms, bm25, measured
-from kept.stores import reading
-from kept.stores.cosines import exact_cosines, unit_of
-from kept.stores.filtering import allowed_chunks
-from kept.stores.index_ports import Indexes, Pause, at_once
+from kept.kernel.cosines import exact_cosines, unit_of
+from kept.kernel.filters import Filters
+from kept.kernel.model import Chunk, Document
+from kept.kernel.pool import Pool, Roll
+from kept.kernel.signals import (
+    Floats,
+    QueryTerms,
+    bm25,
+    measured,
+)
+from kept.kernel.word_weights import weighed
+from kept.search.ports import Leg
+from kept.stores import queries as reading
+from kept.stores.filter_sql import allowed_chunks
+from kept.stores.index_port import (
+    Indexes,
+    Pause,
+    at_once,
+)
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, Row, each, every, first, marks
-from kept.stores.terms import frequencies, token
-from kept.stores.writing import ORD_BITS
+from kept.text.terms import frequencies, token
 from kept.text.tokens import analyse_query, term_key
-from kept.text.weighing import weighed
 
 FIRST_DEPTH = 256
 DEEPER = 8
@@ -34,7 +43,7 @@ def untouched(keys: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class ScoredLeg:
     """What one way of searching brought back, best first."""
 
     keys: Keys
@@ -73,7 +82,7 @@ class _Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class SqlShelf:
     """One tenant's chunks, their statistics and their indexes, all of one state."""
 
     connection: Connection
@@ -128,11 +137,15 @@ class Shelf:
         allowed: Keys | None,
         *,
         pause: Pause = at_once,
-    ) -> Leg:
+    ) -> ScoredLeg:
         """Return the nearest chunks by exact cosine."""
-        return Leg(*self.indexes.dense.search(vector, depth, allowed, pause=pause))
+        return ScoredLeg(
+            *self.indexes.dense.search(vector, depth, allowed, pause=pause)
+        )
 
-    def keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
+    def keyword_leg(
+        self, terms: QueryTerms, depth: int, allowed: Keys | None
+    ) -> ScoredLeg:
         """Return the best chunks by exact BM25.
 
         They are read at once, while the question is still being embedded.
@@ -141,7 +154,9 @@ class Shelf:
         self._fetch(leg.keys.tolist())
         return leg
 
-    def _keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
+    def _keyword_leg(
+        self, terms: QueryTerms, depth: int, allowed: Keys | None
+    ) -> ScoredLeg:
 
         def exact(keys: Keys) -> Floats:
             whole = len(keys) <= min(depth, READ_AT_ONCE)
@@ -155,7 +170,7 @@ class Shelf:
             )
             if known
         }
-        return Leg(
+        return ScoredLeg(
             *self.indexes.keyword.search(
                 weights,
                 depth,
@@ -197,7 +212,7 @@ class Shelf:
         self,
         vector: NDArray[np.float32],
         terms: QueryTerms,
-        legs: Mapping[str, LegPort],
+        legs: Mapping[str, Leg],
         pinned: Iterable[str] = (),
     ) -> Pool:
         """Return every chunk of the *legs* with all that was measured of it."""

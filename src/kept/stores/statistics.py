@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from dataclasses import dataclass
 
+from kept.stores.row_writer import digest
 from kept.stores.sql import Connection, Row, every, only
-from kept.stores.sums import as_state
-from kept.stores.terms import unpacked_keys
-from kept.stores.writing import digest
+from kept.stores.statistics_delta import as_state
+from kept.text.terms import unpacked_keys
 
 
 @dataclass(frozen=True, slots=True)

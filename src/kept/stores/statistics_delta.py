@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from kept.stores.sql import only
-from kept.stores.terms import holding, unpacked_keys
+from kept.text.terms import holding, unpacked_keys
 
 STATE_BYTES = 32
 _MODULUS = 1 << (8 * STATE_BYTES)

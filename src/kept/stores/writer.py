@@ -4,10 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from kept.duplicates import DuplicateRules, Match, Opening, Sought
 from kept.errors import InputError
-from kept.ports import Vectors
-from kept.receipts import (
+from kept.ingest.duplicates import (
+    DuplicateRules,
+    Match,
+    Opening,
+    SoughtText,
+)
+from kept.ingest.receipts import (
     Alias,
     Changes,
     KnownSource,
@@ -16,13 +20,22 @@ from kept.receipts import (
     Similarity,
     Source,
 )
-from kept.stores import describing, reading, writing
-from kept.stores.books import Books, repeatable
-from kept.stores.index_ports import Indexes
-from kept.stores.joined import Joined
-from kept.stores.likeness import Likeness
+from kept.kernel.ports import Vectors
+from kept.stores import (
+    metadata_update as describing,
+)
+from kept.stores import (
+    queries as reading,
+)
+from kept.stores import (
+    row_writer as writing,
+)
+from kept.stores.documents_port import Books, repeatable
+from kept.stores.duplicate_lookup import Likeness
+from kept.stores.index_port import Indexes
 from kept.stores.meta import require_embedder
 from kept.stores.sql import Connection, Database, each, first, only
+from kept.stores.transaction import Joined
 
 IndexesOf = Callable[[Connection, int], Indexes]
 _TEXTS_OF_DOCUMENTS = (
@@ -34,7 +47,7 @@ _TEXTS_OF_ALIASES = (
 )
 
 
-class Intake:
+class SqlIntake:
     """Writes documents, aliases and ledger rows, each change in one transaction."""
 
     def __init__(
@@ -50,7 +63,7 @@ class Intake:
         self._books = books
 
     @contextmanager
-    def together(self) -> "Iterator[Intake]":
+    def together(self) -> "Iterator[SqlIntake]":
         """Yield an intake whose changes are one transaction: all happen, or none."""
         with self.database.writing(self.tenant) as connection:
             joined = Joined(connection, writable=self.database.writable)
@@ -123,7 +136,7 @@ class Intake:
 
     @repeatable
     def openings(
-        self, sought: Sequence[Sought], rules: DuplicateRules
+        self, sought: Sequence[SoughtText], rules: DuplicateRules
     ) -> list[list[Opening]]:
         """Return for each the documents that might be the same, the newest first."""
         if not sought:
@@ -155,7 +168,7 @@ class Intake:
                 self._settle(connection, tenant, source, no, None)
                 writing.note(connection, tenant, receipt)
                 writing.note_similarities(connection, tenant, compared)
-        except writing.Taken:
+        except writing.AlreadyStored:
             return False
         return True
 
@@ -367,7 +380,7 @@ class Intake:
         return True
 
 
-class _Inside(Intake):
+class _Inside(SqlIntake):
     """An intake in one transaction: what cannot change meanwhile is asked once."""
 
     _tenant_no = 0

@@ -1,7 +1,6 @@
-"""Contracts: the tests that every adapter must pass, to subclass and run.
+"""Contracts: the tests that every adapter must pass.
 
-A subclass is named ``Test…`` and says how to build the adapter; pytest finds the
-tests it inherits.
+Subclass one as ``Test…``, return the adapter from its one method, and run pytest.
 """
 
 # ruff: noqa: S101 -- a contract is made of asserts
@@ -14,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from kept.ports import Embedder, Vectors
-from kept.testing_store import StoreContract
+from kept.kernel.ports import Embedder, Vectors
+from kept.testing.store_contract import StoreContract
 
 __all__ = ["EmbedderContract", "StoreContract"]
 
@@ -85,7 +84,7 @@ class EmbedderContract(ABC):
             assert [row.tobytes() for row in together] == [alone[t] for t in batch]
 
     def test_a_second_embedder_gives_the_same_bytes(self) -> None:
-        """Nothing is carried from one embedder to the next."""
+        """Embedders share no state."""
         first = self.embedder().embed(SENTENCES)
         second = self.embedder().embed(SENTENCES)
 
@@ -119,7 +118,7 @@ class EmbedderContract(ABC):
         assert vectors.dtype == np.float32
 
     def test_naughty_strings_are_embedded(self) -> None:
-        """Whatever people type comes out as a usable vector."""
+        """Any string has a usable vector."""
         embedder = self.embedder()
         texts = [*NAUGHTY, *_big_list_of_naughty_strings()]
 

@@ -1,19 +1,26 @@
-"""Tables, fakes and contracts for testing stages, stores and embedders."""
+"""Candidates from tables of text, and what a stage decided, for tests of stages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kept.decisions import Outcome
-from kept.model import Candidate, Chunk, Document, Query, Scalar
-from kept.ports import Opinion
+from kept.kernel.model import Candidate, Chunk, Document, Query, Scalar
+from kept.kernel.ports import Opinion
+from kept.kernel.record import Outcome
 
 SIGNALS = (
     *("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance"),
     *("in_dense", "in_keyword", "dense_norm", "keyword_norm", "fused", "composite"),
     *("meaning", "wave"),
+)
+
+DOCUMENT_FIELDS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
+    ("chunks", "chunk_count", int),
+    ("authority", "authority", str),
+    ("confidence", "confidence", float),
+    ("horizon", "time_horizon", str),
 )
 
 
@@ -33,7 +40,7 @@ def candidates(table: str) -> tuple[Candidate, ...]:
 
 
 def _signals(score: float, given: dict[str, str]) -> dict[str, float]:
-    """Take the signals out of *given* and add those that go without saying."""
+    """Remove the signals from *given* and add the defaults of the others."""
     named = {name: float(given.pop(name)) for name in SIGNALS if name in given}
     cosine = named.get("cosine", score)
     return {
@@ -59,14 +66,9 @@ def _candidate(words: list[str]) -> Candidate:
         if key.startswith("label.")
     }
     document: dict[str, Any] = {"id": given.pop("doc", chunk_id)}
-    if "chunks" in given:
-        document["chunk_count"] = int(given.pop("chunks"))
-    if "authority" in given:
-        document["authority"] = given.pop("authority")
-    if "confidence" in given:
-        document["confidence"] = float(given.pop("confidence"))
-    if "horizon" in given:
-        document["time_horizon"] = given.pop("horizon")
+    for key, name, kind in DOCUMENT_FIELDS:
+        if key in given:
+            document[name] = kind(given.pop(key))
     text = given.pop("text", chunk_id)
     chunk_confidence = given.pop("chunk_confidence", None)
     vector = given.pop("vector", None)
@@ -95,7 +97,7 @@ def _candidate(words: list[str]) -> Candidate:
     )
 
 
-def told(outcome: Outcome) -> list[tuple[str, str, str, dict[str, Scalar]]]:
+def decisions_in(outcome: Outcome) -> list[tuple[str, str, str, dict[str, Scalar]]]:
     """Return each decision as (chunk id, verdict, reason, evidence)."""
     return [
         (d.chunk_id, str(d.verdict), str(d.reason), dict(d.evidence))
@@ -110,7 +112,7 @@ def ids(outcome: Outcome) -> list[str]:
 
 @dataclass(frozen=True)
 class ScriptedJudge:
-    """A judge that accepts the ids it was told to accept."""
+    """A judge that accepts the given ids."""
 
     accepts: frozenset[str]
 

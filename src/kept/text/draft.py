@@ -6,10 +6,12 @@ import math
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from kept.errors import UnreadableSourceError
-from kept.model import Authority, TimeHorizon
+
+Authority = Literal["high", "medium", "low"]
+TimeHorizon = Literal["current", "near_term", "long_term", "unknown"]
 
 MAX_METADATA_VALUES = 10_000
 MAX_METADATA_DEPTH = 64

@@ -47,6 +47,14 @@ def sentences(text: str) -> list[Sentence]:
     return list(_cut(text))
 
 
+def sentence_around(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the sentence or sentences lie that hold ``text[start:end]``."""
+    touched = [one for one in _cut(text) if one.start < end and start < one.end]
+    if not touched:
+        return start, end
+    return min(start, touched[0].start), max(end, touched[-1].end)
+
+
 def _cut(text: str) -> Iterator[Sentence]:
     start = 0
     for end in _ENDS.finditer(text):

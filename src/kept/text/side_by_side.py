@@ -1,9 +1,9 @@
-"""Comparing two texts side by side: line by line, and word by word within a line."""
+"""Two texts side by side: compared by line, and by word within a line."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 from rapidfuzz.distance import Indel
 
@@ -19,15 +19,15 @@ Step = tuple[bool, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A line of one text; each piece of it says whether the other lacks it."""
+    """A line of one text; each piece says whether the other text lacks it."""
 
     number: int
     pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """Two lines beside each other, or one beside nothing."""
+class LinePair:
+    """Two lines beside each other, or one without a counterpart."""
 
     left: Side | None
     right: Side | None
@@ -36,15 +36,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Rows that belong together; *folded* ones are the same and far from a change."""
+    """Consecutive rows; *folded* ones are equal and far from any change."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[LinePair, ...]
     folded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
-    """Two texts beside each other; *cut* says that only their beginnings are."""
+class SideBySide:
+    """Two texts beside each other; if *cut*, only their beginnings."""
 
     blocks: tuple[Block, ...]
     cut: bool
@@ -55,21 +55,21 @@ class Comparison:
         return all(row.same for block in self.blocks for row in block.rows)
 
 
-def compared(left: str, right: str) -> Comparison:
-    """Put two texts beside each other."""
+def compared(left: str, right: str) -> SideBySide:
+    """Compare two texts."""
     lefts, rights = left[:MOST_CHARS].splitlines(), right[:MOST_CHARS].splitlines()
     cut = max(len(left), len(right)) > MOST_CHARS
     cut = cut or max(len(lefts), len(rights)) > MOST_LINES
     rows = list(_rows(lefts[:MOST_LINES], rights[:MOST_LINES]))
-    return Comparison(tuple(_blocks(rows)), cut)
+    return SideBySide(tuple(_blocks(rows)), cut)
 
 
-def _rows(lefts: Sequence[str], rights: Sequence[str]) -> Iterator[Row]:
+def _rows(lefts: Sequence[str], rights: Sequence[str]) -> Iterator[LinePair]:
     for _, a, b, c, d in _steps(lefts, rights):
         same = lefts[a:b] == rights[c:d]
         for place, (one, other) in enumerate(zip_longest(lefts[a:b], rights[c:d])):
             pieces = _pieces(one or "", other or "")
-            yield Row(
+            yield LinePair(
                 Side(a + place + 1, pieces[0]) if one is not None else None,
                 Side(c + place + 1, pieces[1]) if other is not None else None,
                 same,
@@ -77,20 +77,12 @@ def _rows(lefts: Sequence[str], rights: Sequence[str]) -> Iterator[Row]:
 
 
 def _steps(lefts: Sequence[str], rights: Sequence[str]) -> Iterator[Step]:
-    """Yield what stays and what changes; a loss and a gain in one place are one."""
-    held: tuple[int, int, int, int] | None = None
-    for step in Indel.opcodes(lefts, rights):
-        a, b = step.src_start, step.src_end
-        c, d = step.dest_start, step.dest_end
-        if step.tag == "equal":
-            if held is not None:
-                yield (False, *held)
-                held = None
-            yield True, a, b, c, d
-        else:
-            held = (a, b, c, d) if held is None else (held[0], b, held[2], d)
-    if held is not None:
-        yield (False, *held)
+    """Yield equal and changed ranges; adjacent deletions and insertions are joined."""
+    opcodes = Indel.opcodes(lefts, rights)
+    for same, group in groupby(opcodes, key=lambda step: step.tag == "equal"):
+        steps = list(group)
+        first, last = steps[0], steps[-1]
+        yield same, first.src_start, last.src_end, first.dest_start, last.dest_end
 
 
 def _pieces(left: str, right: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
@@ -108,37 +100,33 @@ def _pieces(left: str, right: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]
 
 
 def _joined(steps: Sequence[Step], words: Sequence[str]) -> Iterator[Step]:
-    """Join changes with hardly a word between them, so that they can be read."""
-    held: Step | None = None
-    for place, (same, a, b, c, d) in enumerate(steps):
-        between = same and 0 < place < len(steps) - 1
-        if same and not (between and _hardly(words[a:b])):
-            if held is not None:
-                yield held
-                held = None
-            yield True, a, b, c, d
-        else:
-            held = (False, held[1] if held else a, b, held[3] if held else c, d)
-    if held is not None:
-        yield held
+    """Join changes with at most one word between them, which is easier to read."""
+
+    def stays(numbered: tuple[int, Step]) -> bool:
+        place, (same, start, end, _, _) = numbered
+        between = 0 < place < len(steps) - 1
+        return same and not (between and _few(words[start:end]))
+
+    for same, group in groupby(enumerate(steps), key=stays):
+        joined = [step for _, step in group]
+        first, last = joined[0], joined[-1]
+        yield same, first[1], last[2], first[3], last[4]
 
 
-def _hardly(words: Sequence[str]) -> bool:
+def _few(words: Sequence[str]) -> bool:
     return sum(word.strip().isalnum() for word in words) <= 1
 
 
-def _blocks(rows: Sequence[Row]) -> Iterator[Block]:
-    """Fold what is the same, save for a few rows around each change."""
+def _blocks(rows: Sequence[LinePair]) -> Iterator[Block]:
+    """Fold equal rows, except for a few around each change."""
     changed = [place for place, row in enumerate(rows) if not row.same]
     near = {
         place
         for change in changed
         for place in range(change - AROUND, change + AROUND + 1)
     }
-    start = 0
-    for place in range(1, len(rows) + 1):
-        ended = place == len(rows)
-        if ended or (place in near) != (start in near):
-            folded = bool(changed) and start not in near
-            yield Block(tuple(rows[start:place]), folded)
-            start = place
+    groups = groupby(
+        enumerate(rows), key=lambda row: bool(changed) and row[0] not in near
+    )
+    for folded, group in groups:
+        yield Block(tuple(row for _, row in group), folded)

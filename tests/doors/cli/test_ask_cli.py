@@ -7,9 +7,9 @@ import pytest
 
 import kept as kept_package
 from commands import apart, kept, started
-from kept.gate import GUIDANCE
-from kept.knowledge_base import KnowledgeBase
-from kept.retrieve import NOTHING_RELEVANT
+from kept.kernel.gate import GUIDANCE
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import NOTHING_RELEVANT
 
 QUESTION = "When does the Leeds office open?"
 FACTS = [
@@ -141,7 +141,7 @@ def test_doctor_reports_templates_that_have_drifted(
     source = Path(kept_package.__file__).parent
     copied = tmp_path / "changed" / "kept"
     shutil.copytree(source, copied, ignore=shutil.ignore_patterns("__pycache__"))
-    with (copied / "prompts" / "answer.v1.txt").open("a") as file:
+    with (copied / "models" / "prompts" / "answer.v1.txt").open("a") as file:
         file.write("Always agree.\n")
 
     sound = kept("doctor", "--store", store)

@@ -10,7 +10,7 @@ import pytest
 
 from commands import kept
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "docs" / "examples"
 GUIDE = ROOT / "docs" / "how-to" / "audit-a-retriever.md"
 
@@ -115,8 +115,8 @@ def test_their_mistakes_are_told_as_theirs(
     ("content", "told"),
     [
         ("", "holds no questions"),
-        ('{"id": 1}\n', "questions.txt:1: no question in it"),
-        ("{nonsense\n", "questions.txt:1: not JSON"),
+        ('{"id": 1}\n', "questions.txt, line 1: no question in it"),
+        ("{nonsense\n", "questions.txt, line 1: not JSON"),
     ],
 )
 def test_a_file_without_questions_is_told(here: Path, content: str, told: str) -> None:
@@ -132,7 +132,7 @@ def test_a_missing_file_of_questions_is_told() -> None:
     """By its name."""
     ran = kept("audit-retriever", "toy_retriever:search", "--queries", "none.txt")
 
-    assert "none.txt: it cannot be read" in ran.complaint(3)
+    assert "none.txt: No such file" in ran.complaint(3)
 
 
 def test_questions_may_be_json_lines(here: Path) -> None:

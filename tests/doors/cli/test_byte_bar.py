@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kept.cli import progress
+from kept.doors.cli import progress
 
 
 class Terminal(io.StringIO):

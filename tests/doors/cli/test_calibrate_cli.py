@@ -7,11 +7,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kept.calibration import load
-from kept.cli.calibrate import calibrate
+from kept.doors.cli.calibrate import calibrate
 from kept.errors import InputError
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.kernel.calibration import load
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 COLOURS = (
     "red",

@@ -14,8 +14,8 @@ import typer
 
 from commands import ROOT, apart, kept, started
 from kept import errors
-from kept.cli.app import app
-from kept.knowledge_base import KnowledgeBase
+from kept.doors.cli.app import app
+from kept.knowledge_base.base import KnowledgeBase
 
 HASH = ("--embedder", "hash")
 
@@ -322,12 +322,12 @@ def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
         pytest.param(
             """
 import sys, threading
-import kept.cli
+import kept.doors.cli
 def interrupted(**given):
     raise KeyboardInterrupt
-sys.modules["kept.cli.main"].app_for = lambda words: interrupted
+sys.modules["kept.doors.cli.main"].app_for = lambda words: interrupted
 threading.Thread(target=threading.Event().wait).start()
-kept.cli.main()
+kept.doors.cli.main()
 """,
             130,
             b"kept: interrupted; what was acknowledged is stored\n",
@@ -338,10 +338,10 @@ kept.cli.main()
 import os, signal, sys
 class Interrupting:
     def find_spec(self, name, path, target=None):
-        if name == "kept.cli.main":
+        if name == "kept.doors.cli.main":
             os.kill(os.getpid(), signal.SIGINT)
 sys.meta_path.insert(0, Interrupting())
-import kept.cli
+import kept.doors.cli
 """,
             -signal.SIGINT,
             b"",
@@ -410,7 +410,7 @@ def test_a_report_is_refused_before_the_work_for_it(
 def test_closed_streams_change_no_exit_code(tmp_path: Path) -> None:
     """A service manager may start us with nowhere to print to."""
     code = "import os, sys; os.closerange(1, 3); os.execv(sys.argv[1], sys.argv[1:])"
-    main = "from kept.cli import main; main()"
+    main = "from kept.doors.cli import main; main()"
     words = ("documents", "--store", str(tmp_path / "none"))
 
     ran = subprocess.run(

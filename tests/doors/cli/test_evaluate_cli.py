@@ -404,7 +404,7 @@ def test_without_minhash_the_other_rules_are_shown(
     pairs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was left out is said first."""
-    monkeypatch.setattr("kept.evaluating.pairs.BASELINE", "no_such_package")
+    monkeypatch.setattr("kept.evaluation.duplicate_report.BASELINE", "no_such_package")
 
     ran = kept("eval", "duplicates", pairs)
 
@@ -426,7 +426,7 @@ def test_duplicates_are_held_against_pairs(pairs: Path) -> None:
     ("line", "told"),
     [
         ("", "there are no pairs"),
-        ('{"first": "a"}', "line 1: no text under 'second' or 'new_text'"),
+        ('{"first": "a"}', "line 1: second is missing (there is: first)"),
         ('{"first": "a", "second": "b", "duplicate": 1}', "duplicate is 1"),
         ('{"first": "a", "second": "b"}', "neither a label nor a similarity"),
     ],

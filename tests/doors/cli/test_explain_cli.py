@@ -11,9 +11,9 @@ import apsw
 import pytest
 from typer.testing import CliRunner
 
-from kept.cli.app import app
+from kept.doors.cli.app import app
 from kept.errors import InputError, NotFoundError, SettingsError
-from kept.knowledge_base import KnowledgeBase
+from kept.knowledge_base.base import KnowledgeBase
 
 QUESTION = "When does the Leeds office open?"
 FLOORLESS = {
@@ -93,7 +93,7 @@ def test_why_not_names_the_stage_the_numbers_and_the_change() -> None:
     shown = run_json("why-not", target, QUESTION)
 
     assert "top_k: dropped: trim_top_n (place=3, at_most=2). Below the k best." in told
-    assert "verified by a run" in told
+    assert "verified by running the query" in told
     assert shown["outcome"] == "dropped"
     change = shown["smallest_change"]
     assert change["verified"]
@@ -161,7 +161,7 @@ def test_an_unexplained_difference_exits_with_nine(
 
     told = run("replay", code=9)
 
-    assert "although data, configuration and code are the same" in told
+    assert "although data, configuration and code are unchanged" in told
 
 
 def with_sql(store: Path, statement: str) -> None:
@@ -185,7 +185,7 @@ def test_diff_config_compares_question_by_question(
         *("diff-config", "current", "preset:grants", "--queries", str(questions))
     )
 
-    assert "kept out by top_k: trim_top_n" in told
+    assert "now dropped by top_k: trim_top_n" in told
     assert told.endswith("2 of 2 questions have another answer\n")
     assert (shown["questions"], len(shown["differences"])) == (2, 2)
     monkeypatch.setenv("KEPT_RECORD_QUERIES", "text")
@@ -291,7 +291,7 @@ def test_an_unknown_log_level_is_refused() -> None:
 def kept(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-c", "from kept.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from kept.doors.cli import main; main()", *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         text=True,

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from commands import Ran, kept
-from kept.cli.ingest import SHOWN_SKIPS
-from kept.cli.options import value_of
-from kept.embedders.hash import HashEmbedder
+from kept.doors.cli.ingest import SHOWN_SKIPS
+from kept.doors.cli.options import value_of
 from kept.errors import EmbedderError, InputError
-from kept.ports import Vectors
-from kept.sources import Handing
+from kept.ingest.sources import Handing
+from kept.kernel.ports import Vectors
+from kept.models.embedders.hash import HashEmbedder
 
 HASH = ("--embedder", "hash")
 ROWS = {

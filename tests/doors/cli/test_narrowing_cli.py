@@ -2,9 +2,9 @@
 
 import pytest
 
-from kept.cli.narrowing import narrowed
+from kept.doors.cli.filter_options import narrowed
 from kept.errors import InputError
-from kept.filters import Condition, Filters
+from kept.kernel.filters import Condition, Filters
 
 
 def where(*given: str) -> Filters:

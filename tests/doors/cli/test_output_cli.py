@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from kept.cli.output import (
+from kept.doors.cli.output import (
     complain,
     counted,
     print_drawn,
@@ -16,7 +16,8 @@ from kept.cli.output import (
 )
 from kept.evaluation.resampling import Interval
 from kept.evaluation.sweep import SweepPoint
-from kept.evaluation.tables import sweep_tables
+from kept.evaluation.tables import sweep_table
+from kept.evaluation.terminal_tables import drawn
 
 EVIL = "a\x1b]0;owned\x07\x1b[31mb\r\x9bc\u202ed"
 
@@ -77,7 +78,7 @@ def test_a_pipe_cuts_no_table_of_an_evaluation(
         settings=floor, quality=estimate, refused=0.125, cost=0.0625, optimal=True
     )
 
-    print_drawn(sweep_tables([point], "nDCG@10"))
+    print_drawn(drawn([sweep_table([point], "nDCG@10")]))
 
     *_, line, _ = capsys.readouterr().out.splitlines()
     figures = ["0.1", *str(estimate).split(), "0.1250", "0.0625", "optimal"]

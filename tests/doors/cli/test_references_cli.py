@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from commands import ROOT, kept
-from kept import examples_few_shot
-from kept.questionnaire import phq8
+from kept.few_shot import examples as examples_few_shot
+from kept.few_shot.questionnaire import phq8
 
 BRIEF = """
 name: Mood

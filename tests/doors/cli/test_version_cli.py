@@ -10,8 +10,8 @@ import apsw
 import pytest
 
 from commands import ROOT, kept
-from kept import about
-from kept.stores.schema import VERSION
+from kept.doors import about
+from kept.stores.sqlite.schema import VERSION
 
 
 def test_the_version_is_told_with_what_it_runs_on() -> None:

@@ -6,10 +6,10 @@ import pytest
 from house import Hands, House
 from starlette.testclient import TestClient
 
-from kept.http.app import build
-from kept.http.service import Clocks
-from kept.http.settings import service_settings
-from kept.settings import Settings
+from kept.doors.http.app import build
+from kept.doors.http.service import Clocks
+from kept.doors.http.settings import service_settings
+from kept.knowledge_base.settings import Settings
 
 
 @pytest.fixture

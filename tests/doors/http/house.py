@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from kept.http.service import Service
-from kept.stores.access import Role
+from kept.doors.http.service import Service
+from kept.stores.service.keys import Role
 
 Response = Any
 OpenHouse = Callable[..., "House"]

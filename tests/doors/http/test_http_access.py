@@ -6,9 +6,9 @@ from typing import Any
 from fastapi.routing import APIRoute
 from house import House, OpenHouse, Response, problem
 
-from kept.http.app import routes_only
-from kept.http.routes import ROUTERS
-from kept.stores.access import Role
+from kept.doors.http.app import routes_only
+from kept.doors.http.routes import ROUTERS
+from kept.stores.service.keys import Role
 
 PUBLIC = {("GET", "/health"), ("GET", "/ready"), ("POST", "/v1/session")}
 WRITER = {

@@ -2,13 +2,13 @@
 
 from house import Hands
 
-from kept.http.cache import Cached
+from kept.doors.http.response_cache import ResponseCache
 
 
 def test_what_is_too_old_is_forgotten() -> None:
     """A value is there until its seconds are over."""
     hands = Hands()
-    cache: Cached[int] = Cached(180, 10, hands)
+    cache: ResponseCache[int] = ResponseCache(180, 10, hands)
     cache.put(("a", "question"), 1)
 
     hands.now += 179
@@ -21,7 +21,7 @@ def test_what_is_too_old_is_forgotten() -> None:
 
 def test_one_who_asks_much_does_not_drive_out_the_others() -> None:
     """Where room is needed, the oldest of whoever has the most goes."""
-    cache: Cached[int] = Cached(180, 10, Hands())
+    cache: ResponseCache[int] = ResponseCache(180, 10, Hands())
     cache.put(("quiet", "question"), 0)
     for number in range(50):
         cache.put(("busy", number), number)
@@ -34,7 +34,7 @@ def test_one_who_asks_much_does_not_drive_out_the_others() -> None:
 
 def test_all_room_is_used_and_never_more() -> None:
     """A value that is put again takes no second place."""
-    cache: Cached[int] = Cached(180, 3, Hands())
+    cache: ResponseCache[int] = ResponseCache(180, 3, Hands())
     for _ in range(2):
         for number in range(3):
             cache.put(("a", number), number)
@@ -46,7 +46,7 @@ def test_all_room_is_used_and_never_more() -> None:
 
 def test_without_seconds_nothing_is_remembered() -> None:
     """Zero seconds switch it off."""
-    cache: Cached[int] = Cached(0, 3, Hands())
+    cache: ResponseCache[int] = ResponseCache(0, 3, Hands())
 
     cache.put(("a", 0), 0)
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from house import House, problem
 
-from kept.embedders.hash import HashEmbedder
 from kept.errors import LLMConnectionError
+from kept.models.embedders.hash import HashEmbedder
 
 QUESTION = "how many days of leave do employees have?"
 

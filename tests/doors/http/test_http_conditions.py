@@ -5,11 +5,15 @@ from typing import Any
 import pytest
 from house import House, problem
 
+from kept.doors.http.routes.compatible import (
+    MetadataCondition,
+    VectorStoreSearchIn,
+    of_dify,
+    of_openai,
+)
+from kept.doors.http.schemas import FiltersIn
 from kept.errors import InputError
-from kept.filters import Condition, Filters
-from kept.http.compatible_schemas import MetadataCondition, VectorStoreSearchIn
-from kept.http.conditions import of_dify, of_openai
-from kept.http.schemas import FiltersIn
+from kept.kernel.filters import Condition, Filters
 
 QUESTION = "how many days of leave do employees have?"
 

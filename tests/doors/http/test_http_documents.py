@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from house import House, OpenHouse, Response, problem
 
-from kept.receipts import LedgerRow
+from kept.ingest.receipts import LedgerRow
 
 NO_CURSORS = (
     *("x", "!!", "bnVsbA", "WzEsMl0", "WzFd", "WyJ4Il0", "e30", "MTIz" * 400),

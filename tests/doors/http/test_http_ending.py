@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import uvicorn
 
-from kept.http.app import build
-from kept.http.serving import Server
-from kept.http.settings import service_settings
-from kept.settings import Settings
+from kept.doors.http.app import build
+from kept.doors.http.server import KeptServer
+from kept.doors.http.settings import service_settings
+from kept.knowledge_base.settings import Settings
 
 
 def test_a_second_interrupt_closes_the_app_without_a_traceback(
@@ -20,7 +20,7 @@ def test_a_second_interrupt_closes_the_app_without_a_traceback(
     settings = Settings.of({"store": str(tmp_path / "base"), "embedder": "hash"})
     app = build(settings, service_settings())
     config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None)
-    server = Server(config, app.state.service)
+    server = KeptServer(config, app.state.service)
 
     async def interrupted_twice() -> None:
         serving = asyncio.create_task(server.serve())

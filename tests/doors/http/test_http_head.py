@@ -5,9 +5,9 @@ import re
 from fastapi.routing import APIRoute
 from house import House, problem
 
-from kept.http.app import routes_only
-from kept.http.pages import PAGES
-from kept.http.routes import ROUTERS
+from kept.doors.http.app import routes_only
+from kept.doors.http.pages import PAGES
+from kept.doors.http.routes import ROUTERS
 
 FILLED = {"job_id": "job", "name": "kept.css"}
 STREAM = "/v1/jobs/{job_id}/events"

@@ -7,7 +7,7 @@ from house import House, OpenHouse
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from kept.http.pages.navigation import ENTRIES
+from kept.doors.http.pages.page_request import ENTRIES
 
 TENANTS = ("acme", "globex")
 WORDS = {"acme": "marmalade", "globex": "zeppelins"}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import httpx
 
-from kept.ahead import AT_ONCE
-from kept.ingest import WINDOW_CHUNKS
+from kept.ingest.ingestion import WINDOW_CHUNKS
+from kept.ingest.window import AT_ONCE
 from served import Served, receipts_of, serving
 
 JOBS, TEXTS = 3, 40

@@ -18,11 +18,11 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from kept.http.app import build, routes_only
-from kept.http.schemas import Body
-from kept.http.service import Clocks
-from kept.http.settings import service_settings
-from kept.settings import Settings
+from kept.doors.http.app import build, routes_only
+from kept.doors.http.schemas import Body
+from kept.doors.http.service import Clocks
+from kept.doors.http.settings import service_settings
+from kept.knowledge_base.settings import Settings
 
 OPENAPI = routes_only().openapi()
 NESTING = ("all_of", "any_of", "none_of")

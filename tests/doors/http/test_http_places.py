@@ -5,11 +5,11 @@ from contextlib import ExitStack
 import pytest
 from house import House, OpenHouse, Response, problem
 
-from kept.http.limits import Places
-from kept.http.problems import Problem
+from kept.doors.http.problems import Problem
+from kept.doors.http.rate_limits import StreamPlaces
 
 
-def taken(places: Places, tenant: str) -> int:
+def taken(places: StreamPlaces, tenant: str) -> int:
     """Return how many places a tenant gets that asks for all it can have."""
     for count in range(1_000):
         try:
@@ -30,7 +30,7 @@ def followed(house: House, job: str, tenant: str = "default") -> Response:
 )
 def test_nobody_has_more_than_are_free(most: int, shares: list[int]) -> None:
     """The greediest leaves as many as it took, and the next one finds them."""
-    places = Places(most)
+    places = StreamPlaces(most)
 
     assert [taken(places, f"tenant {n}") for n in range(len(shares))] == shares
     assert places.taken == most
@@ -38,7 +38,7 @@ def test_nobody_has_more_than_are_free(most: int, shares: list[int]) -> None:
 
 def test_a_place_that_is_given_back_is_free() -> None:
     """For its tenant and for others."""
-    places = Places(4)
+    places = StreamPlaces(4)
     leave = places.take("acme")
     places.take("acme")
     with pytest.raises(Problem, match="of 4"):

@@ -16,18 +16,25 @@ from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 
 from kept import errors
-from kept.counters import COUNTERS
-from kept.http.app import build
-from kept.http.callers import Caller
-from kept.http.guard import Guard
-from kept.http.limits import Workers
-from kept.http.problems import CODES, ERRORS, MEDIA_TYPE, Problem, code_of, problem_of
-from kept.http.replying import once, replied
-from kept.http.settings import service_settings
-from kept.settings import Settings
-from kept.stores.access import Role
+from kept.doors.http.app import build
+from kept.doors.http.callers import Caller
+from kept.doors.http.middleware import RequestGuard
+from kept.doors.http.problems import (
+    CODES,
+    ERRORS,
+    MEDIA_TYPE,
+    Problem,
+    code_of,
+    problem_of,
+)
+from kept.doors.http.rate_limits import WorkerThreads
+from kept.doors.http.responses import WriteOnce, replied
+from kept.doors.http.settings import service_settings
+from kept.kernel.counters import COUNTERS
+from kept.knowledge_base.settings import Settings
+from kept.stores.service.keys import Role
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 BAD_BODIES = (
     (b"", "invalid_request"),
     (b"{", "invalid_json"),
@@ -70,7 +77,7 @@ def test_every_code_is_documented_and_used() -> None:
     """The page names each, and the code raises each."""
     page = (ROOT / "docs" / "reference" / "error-codes.md").read_text("utf-8")
     source = "".join(
-        path.read_text("utf-8") for path in (ROOT / "src/kept/http").rglob("*.py")
+        path.read_text("utf-8") for path in (ROOT / "src/kept/doors/http").rglob("*.py")
     )
 
     for code in CODES:
@@ -239,7 +246,7 @@ def test_work_that_nobody_waits_for_still_counts() -> None:
         free.wait(60)
 
     async def story() -> list[int]:
-        workers = Workers(1, 0)
+        workers = WorkerThreads(1, 0)
         task = asyncio.create_task(workers(occupy))
         await asyncio.to_thread(busy.wait, 60)
         task.cancel()
@@ -276,7 +283,7 @@ def test_what_was_done_is_answered_however_much_is_waiting(
         return replied({"done": True})
 
     async def sent() -> Response:
-        return await once(request, caller, "one", b"", write)
+        return await WriteOnce(request, "one").respond(caller, write, b"")
 
     portal = house.client.portal
     assert portal is not None
@@ -420,7 +427,7 @@ def test_a_request_that_takes_too_long_to_end_is_told_so(house: House) -> None:
             waits.set()
             await receive()
 
-        task = asyncio.create_task(Guard(app, house.service)(scope, never, keep))
+        task = asyncio.create_task(RequestGuard(app, house.service)(scope, never, keep))
         await waits.wait()
         house.service.stopping.set()
         task.cancel()

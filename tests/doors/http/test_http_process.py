@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from commands import kept
-from kept.ahead import AT_ONCE
-from kept.ingest import WINDOW_CHUNKS
+from kept.ingest.ingestion import WINDOW_CHUNKS
+from kept.ingest.window import AT_ONCE
 from served import HASH, last_event, receipts_of, serving
 
 TEXTS = [f"Text number {n} tells of topic {n * 7919}." for n in range(300)]
@@ -156,7 +156,7 @@ def test_a_small_answer_does_not_wait_for_the_next(tmp_path: Path) -> None:
 def test_commands_do_not_pay_for_the_service() -> None:
     """What only the service needs is loaded only by it."""
     code = (
-        "import sys, kept.cli.app; "
+        "import sys, kept.doors.cli.app; "
         "print(*{'fastapi', 'uvicorn', 'prometheus_client'} & set(sys.modules))"
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from house import House, OpenHouse, problem
 
-from kept.stores.schema import MIGRATIONS
+from kept.stores.sqlite.schema import MIGRATIONS
 from loopback import piece, serving, streams
 
 QUESTION = "how many days of leave do employees have?"

@@ -10,15 +10,15 @@ import pytest
 from house import House, OpenHouse, problem
 
 from commands import kept
-from kept import examples_few_shot
+from kept.doors.http.callers import Caller
+from kept.doors.http.schemas import AskIn
+from kept.doors.http.searches import Answering
 from kept.errors import StoreBusyError
 from kept.evaluation.runs import QueryRecord, RunHeader, RunWriter
-from kept.http.answering import Answering
-from kept.http.callers import Caller
-from kept.http.schemas import AskIn
-from kept.knowledge_base import KnowledgeBase
-from kept.stores.access import Role
-from kept.stores.idempotency import Slot
+from kept.few_shot import examples as examples_few_shot
+from kept.knowledge_base.base import KnowledgeBase
+from kept.stores.service.idempotency import Slot
+from kept.stores.service.keys import Role
 
 TEXT = "Employees have 28 days of leave a year."
 QUESTION = "how many days of leave do employees have?"

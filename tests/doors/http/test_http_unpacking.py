@@ -9,8 +9,8 @@ import pytest
 from house import House, OpenHouse, Response, problem
 from starlette.types import Message
 
-from kept.http.problems import Problem
-from kept.http.unpacking import PIECE_BYTES, Unpacked
+from kept.doors.http.problems import Problem
+from kept.doors.http.request_bodies import PIECE_BYTES, GzipBody
 
 JSON = {"content-type": "application/json"}
 TEXT = "Employees have 28 days of leave a year."
@@ -40,7 +40,7 @@ def unpacked(body: bytes, most_bytes: int, size: int) -> list[bytes]:
         return next(coming)
 
     async def read() -> list[bytes]:
-        receiving, pieces = Unpacked(receive, most_bytes), []
+        receiving, pieces = GzipBody(receive, most_bytes), []
         while True:
             message: dict[str, Any] = dict(await receiving())
             pieces.append(message["body"])

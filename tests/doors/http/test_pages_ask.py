@@ -3,7 +3,7 @@
 from browsing import visitor
 from house import House
 
-from kept.http.pages.ask import segments
+from kept.doors.http.pages.ask import segments
 
 LEAVE = (
     "Employees have 28 days of paid leave a year. Unused days may be carried over. "

@@ -115,7 +115,7 @@ def test_the_list_is_narrowed_by_title_and_source(house: House) -> None:
     assert "Cars" not in shown("fruit")
     assert "Cars" in shown("motor/")
     assert "Fruit" in shown("0%")
-    assert "No document is called that" in shown("C_rs")
+    assert "No such document" in shown("C_rs")
     assert "“&lt;x&gt;”" in shown("<x>")
 
 

@@ -4,11 +4,11 @@ from browsing import HTML, Browser, stranger, value, visitor
 from fastapi.routing import APIRoute
 from house import House, OpenHouse, problem
 
-from kept.http.app import routes_only
-from kept.http.pages import PAGES
-from kept.http.pages.rendering import POLICY
-from kept.http.pages.visiting import safe_path
-from kept.http.sessions import COOKIE
+from kept.doors.http.app import routes_only
+from kept.doors.http.pages import PAGES
+from kept.doors.http.pages.page_request import safe_path
+from kept.doors.http.pages.templating import POLICY
+from kept.doors.http.sessions import COOKIE
 
 OPEN = {"/", "/sign-in", "/appearance", "/static/{digest}/{name:path}"}
 ROUTES = [

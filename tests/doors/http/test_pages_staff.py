@@ -11,7 +11,7 @@ from browsing import Browser, visitor
 from house import House, Response
 
 import kept
-from kept.mcp.tools import TOOLS
+from kept.doors.mcp.tools import TOOLS
 
 SOURCE = Path(kept.__file__).parent
 QUESTION = "how many days of leave do employees have?"
@@ -55,7 +55,7 @@ class TestAudit:
         assert actions("outcome=accepted") == {"document.create"}
         assert "search" in actions(f"principal=admins&since={day}&until={day}")
         assert actions("until=2001-01-01") == set()
-        assert "No row fits" in browser.get("/audit?until=2001-01-01").text
+        assert "No row matches" in browser.get("/audit?until=2001-01-01").text
         assert browser.get("/audit?since=yesterday").status_code == 422
         assert browser.get("/audit?since=2026-02-30").status_code == 422
 
@@ -63,9 +63,12 @@ class TestAudit:
         """The list of the filter has what any door writes."""
         text = visitor(stocked).get("/audit").text
         source = "".join(
-            path.read_text("utf-8") for path in (SOURCE / "http").rglob("*.py")
+            path.read_text("utf-8")
+            for path in (SOURCE / "doors" / "http").rglob("*.py")
         )
-        noted = set(re.findall(r'(?:note|row)\(\s*"([a-z_.]+)",', source))
+        noted = set(
+            re.findall(r'(?:note|row|audited)\(\s*(?:caller,\s*)?"([a-z_.]+)",', source)
+        )
         noted |= {f"mcp.{kind.name}" for kind in TOOLS}
 
         assert {"select", "key.create", "session.begin"} <= noted
@@ -271,7 +274,7 @@ class TestKeys:
 
         assert "in use" in told["State"]
         assert "admin" in told["Role"]
-        assert "default" in told["Opens"]
+        assert "default" in told["Tenant"]
 
     def test_whoever_has_all_tenants_can_give_that_away(self, stocked: House) -> None:
         """Others make keys of their own tenant only, whatever they send."""

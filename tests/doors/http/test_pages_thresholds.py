@@ -148,4 +148,4 @@ def test_openings_that_were_compared_are_shown(house: House) -> None:
 
     text = visitor(house, "reader").get("/thresholds").text
 
-    assert "Texts that were taken for near duplicates" in text
+    assert "Texts compared as near duplicates" in text

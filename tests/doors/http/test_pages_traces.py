@@ -7,7 +7,7 @@ import pytest
 from browsing import visitor
 from house import House
 
-from kept.http.pages.funnel import funnel_of
+from kept.explain.candidate_steps import funnel_of
 
 QUESTION = "how many days of leave do employees have?"
 
@@ -50,7 +50,7 @@ def test_filters_narrow_the_list(asked: House) -> None:
     assert "/traces/2" not in page(asked, "/traces?text=LEAVE")
     assert "/traces/1" not in page(asked, "/traces?kind=ask")
     assert "/traces/2" in page(asked, "/traces?kind=ask&outcome=answered")
-    assert "Nothing fits these filters" in page(asked, "/traces?text=zebra")
+    assert "No question matches these filters" in page(asked, "/traces?text=zebra")
 
 
 def test_long_lists_come_in_pages(asked: House) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kept.knowledge_base import KnowledgeBase
+from kept.knowledge_base.base import KnowledgeBase
 
 LEEDS = "The Leeds office opens at eight and closes at six."
 KIEL = "The Kiel office opens at nine and closes at five."

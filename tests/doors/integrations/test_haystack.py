@@ -13,8 +13,8 @@ from haystack.components.retrievers.in_memory import InMemoryBM25Retriever
 from haystack.document_stores.in_memory import InMemoryDocumentStore
 
 from kept import KnowledgeBase
+from kept.doors.haystack import KeptGuard, KeptRetriever
 from kept.errors import InputError
-from kept.integrations.haystack import KeptGuard, KeptRetriever
 
 QUESTION = "When does the Leeds office open?"
 OFF_TOPIC = "how do I bake sourdough bread at home"
@@ -72,7 +72,7 @@ def guarded(retriever: InMemoryBM25Retriever, guard: KeptGuard) -> Pipeline:
 
 def loaded(text: str) -> Pipeline:
     """Read a saved pipeline; from version 3 on our module has to be trusted."""
-    trusted = {"allowed_modules": ["kept.integrations.haystack"]}
+    trusted = {"allowed_modules": ["kept.doors.haystack"]}
     known = inspect.signature(Pipeline.loads).parameters
     return Pipeline.loads(text, **(trusted if "allowed_modules" in known else {}))
 

@@ -21,9 +21,13 @@ from langchain_core.structured_query import (
 )
 
 from kept import Filters, Found, KnowledgeBase, Selecting
+from kept.doors.langchain import (
+    KeptCompressor,
+    KeptGuard,
+    KeptRetriever,
+)
 from kept.errors import InputError
-from kept.integrations.langchain import KeptCompressor, KeptGuard, KeptRetriever
-from kept.render import record_json
+from kept.search.render import record_json
 
 QUESTION = "When does the Leeds office open?"
 OFF_TOPIC = "how do I bake sourdough bread at home"

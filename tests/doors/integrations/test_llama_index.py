@@ -24,9 +24,9 @@ from llama_index.core.vector_stores import (
 )
 
 from kept import Found, KnowledgeBase, Selecting
+from kept.doors.llama_index import KeptPostprocessor, KeptRetriever
 from kept.errors import InputError
-from kept.integrations.llama_index import KeptPostprocessor, KeptRetriever
-from kept.render import record_json
+from kept.search.render import record_json
 
 QUESTION = "When does the Leeds office open?"
 OFF_TOPIC = "how do I bake sourdough bread at home"

@@ -14,11 +14,11 @@ import pytest
 from rich.console import Console
 
 import kept
+from kept._runtime import PANDAS, Extra
+from kept.doors.library import Base, Selected
 from kept.errors import InputError, NotFoundError, SettingsError
-from kept.extras import PANDAS, Extra
-from kept.knowledge_base import KnowledgeBase
-from kept.notebook import Base, Selected
-from kept.render import found_json
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.render import found_json
 
 QUESTION = "How many days of leave do employees have?"
 HOSTILE = "<script>alert(1)</script>"
@@ -223,7 +223,7 @@ def test_there_are_twins_for_an_event_loop(base: Base, tmp_path: Path) -> None:
 
 def test_the_example_runs(tmp_path: Path) -> None:
     """The example that the types are checked of does what it says."""
-    example = Path(__file__).parents[2] / "docs" / "examples" / "notebook.py"
+    example = Path(__file__).parents[3] / "docs" / "examples" / "notebook.py"
     names = runpy.run_path(str(example))
 
     assert names["looked_at"](tmp_path).endswith("1 selected")

@@ -12,12 +12,12 @@ from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from kept.knowledge_base import KnowledgeBase
-from kept.mcp.desks import OwnDesk
-from kept.mcp.protocol import build
+from kept.doors.mcp.clients import LocalClient
+from kept.doors.mcp.protocol import build
+from kept.knowledge_base.base import KnowledgeBase
 
-ROOT = Path(__file__).parents[2]
-MAIN = "from kept.cli import main; main()"
+ROOT = Path(__file__).parents[3]
+MAIN = "from kept.doors.cli import main; main()"
 
 T = TypeVar("T")
 Talk = Callable[[Client], Awaitable[T]]
@@ -50,7 +50,7 @@ def in_here(base: KnowledgeBase, talk: Talk[T], *, allow_ingest: bool = False) -
     """Talk to a server of this process, by messages as over pipes."""
 
     async def run() -> T:
-        server = build(lambda request: OwnDesk(base), allow_ingest=allow_ingest)
+        server = build(lambda request: LocalClient(base), allow_ingest=allow_ingest)
         async with Client(server, mode="legacy") as client:
             return await talk(client)
 

@@ -14,14 +14,14 @@ from starlette.testclient import TestClient
 
 from commands import kept
 from kept import open as kept_open
+from kept.doors.http.responses import cursor_of
+from kept.doors.http.settings import service_settings
+from kept.doors.mcp.clients import key_client
+from kept.doors.mcp.server import http_app
 from kept.errors import StoreFullError
-from kept.http.replying import cursor_of
-from kept.http.settings import service_settings
-from kept.mcp.desks import key_desk
-from kept.mcp.serving import http_app
-from kept.settings import Settings
-from kept.stores.access import Access, Role
-from kept.stores.audit import AuditLog
+from kept.knowledge_base.settings import Settings
+from kept.stores.service.audit_log import AuditLog
+from kept.stores.service.keys import Access, Role
 from served import HASH, Served, serving
 
 QUESTION = "When does the Leeds office open?"
@@ -221,11 +221,11 @@ def test_a_tenant_is_named_in_any_script_and_trouble_inside_stays_there(
     params = {"name": "fetch", "arguments": {"document_id": "x"}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
-    def full(tenant: str, preset: str | None = None) -> None:
+    def full(*_: object) -> None:
         msg = "there is no room on /srv/secret"
         raise StoreFullError(msg)
 
-    tenant = key_desk(Request(scope)).caller.tenant
+    tenant = key_client(Request(scope)).caller.tenant
     with TestClient(app, base_url="http://127.0.0.1:8750") as client:
         app.state.service.base_of = full
         sent = client.post("/mcp", json=body, headers={**ACCEPT, **bearer(key)})

@@ -134,7 +134,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(store: Path) -> None:
     """Without the extra, the command says what to install."""
     code = (
         "import sys; sys.modules['mcp'] = None; sys.modules['mcp_types'] = None; "
-        "from kept.cli import main; "
+        "from kept.doors.cli import main; "
         f"sys.argv = ['kept', 'mcp', '--store', {str(store)!r}]; main()"
     )
 

@@ -12,9 +12,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from speaking import in_here, text_of
 from structlog.testing import capture_logs
 
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.telemetry import Telemetry
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.telemetry import Telemetry
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"

@@ -5,10 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.calibration.carrying import Bars, carried, shifted, shipped_bars
-from kept.calibration.fitting import probability
-from kept.presets.default import DefaultSettings
-from kept.signals import Floats, chance_of_one
+from kept.evaluation.calibrate.fit import probability
+from kept.evaluation.calibrate.shipped_bars import (
+    Bars,
+    carried,
+    shifted,
+    shipped_bars,
+)
+from kept.kernel.presets.default import DefaultSettings
+from kept.kernel.signals import Floats, chance_of_one
 
 ODDS: Floats = np.linspace(-9.0, 4.0, 400)
 BEFORE = probability(ODDS)

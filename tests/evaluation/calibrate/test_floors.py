@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kept.calibration.floors import choose_floor, upper_bound
 from kept.errors import InputError
+from kept.evaluation.calibrate.floors import choose_floor, upper_bound
 
 scored = st.lists(
     st.tuples(st.floats(0.0, 1.0), st.booleans()), min_size=1, max_size=150

@@ -9,18 +9,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kept.calibration import Calibration, load, save, shipped
-from kept.calibration.curves import basis, climbed, steps_of
-from kept.calibration.fitting import Prior, fitted, probability
-from kept.calibration.judgements import (
+from kept.errors import InputError, UnreadableSourceError
+from kept.evaluation.calibrate.fit import (
+    Prior,
+    fitted,
+    probability,
+)
+from kept.evaluation.calibrate.pairs import (
+    SIGNALS,
     Judgement,
+    Pairs,
+    judged_pairs,
     known_item_judgements,
     read_judgements,
 )
-from kept.calibration.pairs import SIGNALS, Pairs, judged_pairs
-from kept.calibration.refit import fit, plot, refitted
-from kept.errors import InputError, UnreadableSourceError
-from kept.knowledge_base import KnowledgeBase
+from kept.evaluation.calibrate.refit import (
+    fit,
+    plot,
+    refitted,
+)
+from kept.kernel.calibration import (
+    Calibration,
+    load,
+    save,
+    shipped,
+)
+from kept.kernel.calibration.curves import (
+    basis,
+    climbed,
+    steps_of,
+)
+from kept.knowledge_base.base import KnowledgeBase
 
 TOWNS = (
     "Leeds",

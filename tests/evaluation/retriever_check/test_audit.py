@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 
 from kept import KnowledgeBase
-from kept.auditing import Effort, Report, audit
-from kept.auditing.page import as_html
-from kept.auditing.report import Severity
 from kept.errors import InputError
+from kept.evaluation.retriever_check import (
+    QuestioningEffort,
+    RetrieverReport,
+    audit,
+)
+from kept.evaluation.retriever_check.html_page import as_html
+from kept.evaluation.retriever_check.report import Severity
 
 TOWNS = ("Leeds", "Kiel", "Graz", "Turin", "Lyon", "Ghent", "Porto", "Basel")
 TEXTS = [
@@ -37,12 +41,14 @@ def good(question: str, k: int) -> list[Result]:
     return sorted(spread, key=lambda hit: (-hit[2], hit[0]))[:k]
 
 
-def report_on(search: Callable[..., Any], **more: Any) -> Report:  # noqa: ANN401 -- options
+def report_on(search: Callable[..., Any], **more: Any) -> RetrieverReport:  # noqa: ANN401 -- options
     """Audit a retriever with little effort."""
-    return audit(search, QUESTIONS, k=4, effort=Effort(runs=2, threads=4), **more)
+    return audit(
+        search, QUESTIONS, k=4, effort=QuestioningEffort(runs=2, threads=4), **more
+    )
 
 
-def severities(report: Report) -> dict[str, str]:
+def severities(report: RetrieverReport) -> dict[str, str]:
     """Return how bad each finding is."""
     return {one.check: str(one.severity) for one in report.findings}
 
@@ -80,8 +86,8 @@ def test_min_max_scores_are_recognised() -> None:
     found = report_on(search).of("scores")
 
     assert found.severity is Severity.PROBLEM
-    assert any("min-max" in told for told in found.details)
-    assert any("depend on k" in told for told in found.details)
+    assert any("min-max" in expected for expected in found.details)
+    assert any("depend on k" in expected for expected in found.details)
     assert found.numbers["best_is_always"] == 1.0
     floors = report_on(search).of("floors")
     assert floors.severity is Severity.PROBLEM
@@ -98,7 +104,7 @@ def test_scores_of_places_are_recognised() -> None:
 
     details = report_on(search).of("scores").details
 
-    assert any("only tell the place" in told for told in details)
+    assert any("only the place" in expected for expected in details)
 
 
 def test_distances_are_recognised() -> None:
@@ -152,7 +158,7 @@ def test_scores_that_are_no_numbers_are_counted() -> None:
 
 
 def test_texts_without_scores_are_a_warning() -> None:
-    """Nobody can tell a good answer from a bad one."""
+    """A good answer looks like a bad one."""
     report = report_on(lambda question, k: [hit[1] for hit in good(question, k)])
 
     assert report.of("scores").severity is Severity.WARNING
@@ -187,7 +193,7 @@ def test_a_top_that_changes_with_k_is_found() -> None:
 
 
 def test_ids_that_change_from_call_to_call_are_found() -> None:
-    """The texts are the same, but nobody can cite them."""
+    """The texts are the same, but they cannot be cited."""
     fresh = itertools.count()
 
     def search(question: str, k: int) -> list[Result]:
@@ -251,7 +257,7 @@ def test_a_near_match_that_is_not_first_is_a_warning() -> None:
 
 
 def test_questions_that_fail_are_counted() -> None:
-    """Their exception and line are told; the others are audited."""
+    """Their exception and line are reported; the others are audited."""
 
     def search(question: str, k: int) -> list[Result]:
         if "Kiel" in question:
@@ -295,9 +301,7 @@ def test_a_coroutine_is_awaited() -> None:
 
 def test_a_retriever_of_a_framework_is_asked_by_its_method(base: KnowledgeBase) -> None:
     """LangChain's invoke, here of our own retriever, which passes."""
-    from kept.integrations.langchain import (  # noqa: PLC0415 -- only here
-        KeptRetriever,
-    )
+    from kept.doors.langchain import KeptRetriever  # noqa: PLC0415 -- only here
 
     for text in TEXTS:
         base.add(text)
@@ -340,20 +344,20 @@ def test_a_retriever_that_never_answers_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "expected"),
     [
         (lambda: audit(good, []), "there are no questions"),
         (lambda: audit(good, ["a"], k=0), "k is 0"),
-        (lambda: audit(good, ["a"], effort=Effort(runs=1)), "runs is 1"),
+        (lambda: audit(good, ["a"], effort=QuestioningEffort(runs=1)), "runs is 1"),
         (lambda: audit(3, ["a"]), "cannot be called"),
         (lambda: audit(dict, ["a"]), "dict is a class; expected an instance"),
     ],
 )
 def test_what_cannot_be_audited_is_refused(
-    call: Callable[[], Report], told: str
+    call: Callable[[], RetrieverReport], expected: str
 ) -> None:
     """What was met, and what was expected."""
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         call()
 
 
@@ -378,7 +382,7 @@ def test_scores_that_grow_with_the_question_are_a_warning() -> None:
         count = len(question.split())
         return [(i, text, score + count) for i, text, score in good("office the", k)]
 
-    found = audit(search, longer, k=4, effort=Effort(runs=2)).of("scores")
+    found = audit(search, longer, k=4, effort=QuestioningEffort(runs=2)).of("scores")
 
     assert found.severity is Severity.WARNING
     assert found.numbers["correlation_with_length"] > 0.9
@@ -418,14 +422,14 @@ def test_scores_divided_by_the_best_are_recognised() -> None:
         hits = good(question, k)
         return [(i, text, score / hits[0][2]) for i, text, score in hits]
 
-    [told] = report_on(search).of("scores").details
+    [expected] = report_on(search).of("scores").details
 
-    assert told.startswith(
+    assert expected.startswith(
         "They are relative: in 8 of 8 questions the best is exactly 1"
     )
 
 
 def test_a_function_without_a_signature_is_given_k() -> None:
-    """As those of compiled modules are; that it fails is told as its own."""
+    """As those of compiled modules are; its failure is reported as its own."""
     with pytest.raises(InputError, match="max raised TypeError"):
         audit(max, ["a question"])

@@ -1,4 +1,4 @@
-"""Hits: whatever a retriever returns is read, or it is told what was expected."""
+"""Hits: whatever a retriever returns is read, or the error names what was expected."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from haystack import Document as HaystackDocument
 from langchain_core.documents import Document as LangChainDocument
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from kept.auditing.hits import Hit, hits_of
 from kept.errors import InputError
+from kept.evaluation.retriever_check.hits import Hit, hits_of
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_list_may_be_wrapped(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("returned", "told"),
+    ("returned", "expected"),
     [
         (None, "it returned None; expected a list of texts"),
         ("text", "it returned a str"),
@@ -74,9 +74,9 @@ def test_a_list_may_be_wrapped(name: str) -> None:
         ([3], "it returned a int without text"),
     ],
 )
-def test_what_is_no_list_of_results_is_told(returned: Any, told: str) -> None:  # noqa: ANN401 -- anything
+def test_what_is_no_list_of_results_is_refused(returned: Any, expected: str) -> None:  # noqa: ANN401 -- anything
     """What came, and what could have come."""
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=expected):
         hits_of(returned)
 
 

@@ -5,9 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from kept.calibration import Calibration, Curve, calibration_of, load, save, shipped
-from kept.calibration.files import SHIPPED, as_text, parsed
 from kept.errors import InputError, UnreadableSourceError
+from kept.kernel.calibration import (
+    Calibration,
+    Curve,
+    calibration_of,
+    load,
+    save,
+    shipped,
+)
+from kept.kernel.calibration.files import (
+    SHIPPED,
+    as_text,
+    parsed,
+)
 
 MINE = Calibration(
     "mine",

@@ -9,10 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.calibration import Calibration, Curve, shipped
 from kept.errors import InputError, MissingSignalError
-from kept.knowledge_base import KnowledgeBase
-from kept.model import Candidate, Chunk, Document
+from kept.kernel.calibration import (
+    Calibration,
+    Curve,
+    shipped,
+)
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+)
+from kept.knowledge_base.base import KnowledgeBase
 
 IDS = ["minilm-int8-v1:384", "hash-v1:512", "openai:text-embedding-3-small:1536"]
 SIGNALS = ("cosine", "coverage", "bm25_share", "focus", "strength")

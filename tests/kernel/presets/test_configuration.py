@@ -7,11 +7,16 @@ import pytest
 from pydantic import ValidationError
 
 from kept.errors import SettingsError, UnknownPresetError
-from kept.presets import PRESETS, Parts, Plan, preset
-from kept.presets.default import DefaultSettings
-from kept.presets.few_shot import FewShotSettings
-from kept.presets.tenant_kb import TenantKbSettings
-from kept.stages import TopK
+from kept.kernel.presets import (
+    PRESETS,
+    Parts,
+    Plan,
+    preset,
+)
+from kept.kernel.presets.default import DefaultSettings
+from kept.kernel.presets.few_shot import FewShotSettings
+from kept.kernel.presets.tenant_kb import TenantKbSettings
+from kept.kernel.stages import TopK
 
 PARTS = Parts(near_match_distance=0.1)
 

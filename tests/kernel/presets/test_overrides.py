@@ -5,10 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from kept.errors import SettingsError
-from kept.knowledge_base import KnowledgeBase
-from kept.presets import preset
-from kept.presets.overrides import field_of, overridden, shown
-from kept.settings import Settings
+from kept.kernel.presets import preset
+from kept.kernel.presets.overrides import (
+    field_of,
+    overridden,
+    shown,
+)
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 Make = Callable[..., KnowledgeBase]
 

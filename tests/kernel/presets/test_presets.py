@@ -6,14 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from kept.decisions import Selection
 from kept.errors import SettingsError
-from kept.model import Candidate, Query
-from kept.pipeline import Pipeline
-from kept.presets import PRESETS, Badge, GateRules, Parts, Plan, preset
-from kept.presets.plan import Configured
-from kept.render import record_json
-from kept.stages import (
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets import (
+    PRESETS,
+    Badge,
+    GateRules,
+    Parts,
+    Plan,
+    preset,
+)
+from kept.kernel.presets.plan import Configured
+from kept.kernel.record import Selection
+from kept.kernel.stages import (
     AcceptedCap,
     Answerable,
     AskJudge,
@@ -48,7 +54,8 @@ from kept.stages import (
     TokenBudget,
     TopK,
 )
-from kept.testing import ScriptedJudge, candidates
+from kept.search.render import record_json
+from kept.testing.tables import ScriptedJudge, candidates
 
 WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"
 CAPS = {"educational": 5, "persuasive": 4, "story": 6} | dict.fromkeys(

@@ -3,10 +3,20 @@
 import pytest
 
 from kept.errors import SettingsError
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.stages import Composite, MaxDistance, SmallDense, SparseRecall, TopK
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.stages import (
+    Composite,
+    MaxDistance,
+    SmallDense,
+    SparseRecall,
+    TopK,
+)
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -23,7 +33,7 @@ def test_one_chunk_of_a_very_small_document_is_injected() -> None:
     outcome = SparseRecall(distance=0.20, max_chunks=2)(QUERY, pool)
 
     assert [c.id for c in outcome.kept if c.protected] == ["near"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "near",
             "protected",
@@ -77,7 +87,7 @@ def test_a_nearer_injection_replaces_its_siblings() -> None:
     outcome = SmallDense()(QUERY, pool)
 
     assert ids(outcome) == ["a", "c"]
-    assert told(outcome)[1] == (
+    assert decisions_in(outcome)[1] == (
         "b",
         "dropped",
         "replaced",

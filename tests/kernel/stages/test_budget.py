@@ -3,10 +3,18 @@
 import pytest
 
 from kept.errors import SettingsError
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.stages import CharBudget, ReservedTokenBudget, TokenBudget
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.stages import (
+    CharBudget,
+    ReservedTokenBudget,
+    TokenBudget,
+)
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -22,7 +30,7 @@ def test_first_that_does_not_fit_ends_the_list() -> None:
     outcome = CharBudget(at_most=6)(QUERY, pool)
 
     assert ids(outcome) == ["a"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "char_budget", {"cost": 7, "used": 5, "at_most": 6}),
         (
             "c",
@@ -119,7 +127,7 @@ def test_a_reserved_share_is_kept_for_its_tag() -> None:
     outcome = ReservedTokenBudget(100, {"budget": 0.3})(QUERY, pool)
 
     assert ids(outcome) == ["a", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "b",
             "dropped",
@@ -171,7 +179,7 @@ def test_a_share_is_not_kept_from_a_near_match_for_its_tag() -> None:
     outcome = ReservedTokenBudget(100, {"budget": 0.5})(QUERY, pool)
 
     assert ids(outcome) == ["near"]
-    assert told(outcome)[0][:3] == ("tagged", "dropped", "token_budget")
+    assert decisions_in(outcome)[0][:3] == ("tagged", "dropped", "token_budget")
 
 
 def test_a_pin_beyond_the_reserved_budget_stays_and_is_recorded() -> None:
@@ -181,7 +189,7 @@ def test_a_pin_beyond_the_reserved_budget_stays_and_is_recorded() -> None:
     outcome = ReservedTokenBudget(100, {"budget": 0.3})(QUERY, pool)
 
     assert ids(outcome) == ["a"]
-    assert told(outcome)[0][:3] == ("a", "spared", "token_budget")
+    assert decisions_in(outcome)[0][:3] == ("a", "spared", "token_budget")
 
 
 def test_impossible_budgets_are_refused() -> None:

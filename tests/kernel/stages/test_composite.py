@@ -2,9 +2,13 @@
 
 import pytest
 
-from kept.model import Query
-from kept.stages import Composite, SoftScoreLimit
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.stages import Composite, SoftScoreLimit
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -69,7 +73,7 @@ def test_the_soft_limit_drops_above_and_spares_the_protected() -> None:
     outcome = SoftScoreLimit(0.40)(QUERY, pool)
 
     assert sorted(ids(outcome)) == ["a", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("c", "spared", "soft_score_limit", {"composite": 0.9, "at_most": 0.4}),
         ("b", "dropped", "soft_score_limit", {"composite": 0.41, "at_most": 0.4}),
     ]

@@ -3,10 +3,18 @@
 import pytest
 
 from kept.errors import MissingSignalError, SettingsError
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.stages import Diversity, DocumentLimit, MaximalMarginalRelevance
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.stages import (
+    Diversity,
+    DocumentLimit,
+    MaximalMarginalRelevance,
+)
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -23,7 +31,7 @@ def test_a_third_adjacent_chunk_makes_way_for_another_document() -> None:
     outcome = Diversity(at_most=2, gap=0.15)(QUERY, pool)
 
     assert ids(outcome) == ["a", "b", "d"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "c",
             "dropped",
@@ -94,7 +102,7 @@ def test_a_document_may_have_so_many_and_its_protected() -> None:
     outcome = DocumentLimit(1)(QUERY, pool)
 
     assert sorted(ids(outcome)) == ["b", "c", "d"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "c",
             "spared",
@@ -121,7 +129,7 @@ def test_novelty_wins_over_a_slightly_better_copy() -> None:
     outcome = MaximalMarginalRelevance(k=2, trade_off=0.5)(QUERY, pool)
 
     assert ids(outcome) == ["a", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "mmr", {"mmr": -0.1, "chosen": 2, "at_most": 2})
     ]
 

@@ -3,10 +3,14 @@
 import pytest
 
 from kept.errors import MissingSignalError, SettingsError
-from kept.model import Query
-from kept.pipeline import ranked
-from kept.stages import Fuse, FuseAbsolute, ReciprocalRankFusion
-from kept.testing import candidates
+from kept.kernel.model import Query
+from kept.kernel.pipeline import ranked
+from kept.kernel.stages import (
+    Fuse,
+    FuseAbsolute,
+    ReciprocalRankFusion,
+)
+from kept.testing.tables import candidates
 
 QUERY = Query(text="q")
 

@@ -1,8 +1,12 @@
 """Given: repeats leave, and the order that came stays."""
 
-from kept.model import Query
-from kept.stages import DropRepeats, OrderAsGiven
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.stages import DropRepeats, OrderAsGiven
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -18,7 +22,7 @@ def test_the_better_placed_of_two_equal_texts_stays() -> None:
     outcome = DropRepeats()(QUERY, pool)
 
     assert ids(outcome) == ["a", "b"]
-    assert told(outcome) == [("c", "dropped", "repeated", {"same_as": "a"})]
+    assert decisions_in(outcome) == [("c", "dropped", "repeated", {"same_as": "a"})]
 
 
 def test_given_scores_are_scaled_over_the_pool() -> None:

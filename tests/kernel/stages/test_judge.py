@@ -6,10 +6,15 @@ from dataclasses import dataclass
 import pytest
 
 from kept.errors import BackendError, LLMResponseParseError, SettingsError
-from kept.model import Candidate, Query
-from kept.ports import Opinion
-from kept.stages import AcceptedCap, AskJudge
-from kept.testing import ScriptedJudge, candidates, ids, told
+from kept.kernel.model import Candidate, Query
+from kept.kernel.ports import Opinion
+from kept.kernel.stages import AcceptedCap, AskJudge
+from kept.testing.tables import (
+    ScriptedJudge,
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -47,7 +52,7 @@ def test_only_the_accepted_go_on() -> None:
     outcome = AskJudge(judge)(QUERY, pool)
 
     assert sorted(ids(outcome)) == ["a", "d"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("d", "spared", "judged_reject", {"opinion": "reject", "needed": "accept"}),
         ("b", "dropped", "judged_reject", {"opinion": "reject", "needed": "accept"}),
         ("c", "dropped", "judged_unsure", {"opinion": "unsure", "needed": "accept"}),
@@ -88,7 +93,7 @@ def test_at_most_so_many_accepted_go_on() -> None:
     outcome = AcceptedCap(2)(QUERY, accepted)
 
     assert ids(outcome) == ["a", "b"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("c", "dropped", "accepted_cap", {"place": 3, "at_most": 2})
     ]
 

@@ -3,11 +3,20 @@
 import pytest
 
 from kept.errors import SettingsError
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.stages import ExcerptCap, OnePerDocument, PerIntentCap, TopK
-from kept.stages.limit import asks_for_a_number
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.stages import (
+    ExcerptCap,
+    OnePerDocument,
+    PerIntentCap,
+    TopK,
+)
+from kept.kernel.stages.limit import asks_for_a_number
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -17,7 +26,9 @@ def test_the_protected_have_reserved_places() -> None:
     outcome = TopK(2)(QUERY, candidates("a 0.9\nb 0.8\nc 0.1 !"))
 
     assert ids(outcome) == ["c", "a"]
-    assert told(outcome) == [("b", "dropped", "trim_top_n", {"place": 3, "at_most": 2})]
+    assert decisions_in(outcome) == [
+        ("b", "dropped", "trim_top_n", {"place": 3, "at_most": 2})
+    ]
 
 
 def test_more_protected_than_places_keeps_the_nearest() -> None:
@@ -32,7 +43,7 @@ def test_more_protected_than_places_keeps_the_nearest() -> None:
     outcome = TopK(2)(QUERY, pool)
 
     assert ids(outcome) == ["b", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("a", "dropped", "protected_overflow", {"place": 3, "at_most": 2}),
         ("d", "dropped", "trim_top_n", {"place": 4, "at_most": 2}),
     ]
@@ -50,7 +61,7 @@ def test_by_score_more_protected_than_places_keeps_the_strongest() -> None:
     outcome = TopK(2, by="score")(QUERY, pool)
 
     assert ids(outcome) == ["a", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "protected_overflow", {"place": 3, "at_most": 2}),
         ("d", "dropped", "trim_top_n", {"place": 4, "at_most": 2}),
     ]
@@ -105,7 +116,7 @@ def test_excerpts_are_capped_and_others_pass() -> None:
     outcome = ExcerptCap(2)(QUERY, pool)
 
     assert ids(outcome) == ["a", "b", "d"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "c",
             "dropped",
@@ -154,7 +165,7 @@ def test_the_nearest_chunk_stands_for_its_document() -> None:
     outcome = OnePerDocument()(QUERY, pool)
 
     assert ids(outcome) == ["b", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "a",
             "dropped",

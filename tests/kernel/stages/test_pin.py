@@ -1,9 +1,18 @@
 """Pins: what the caller forces in stays in."""
 
-from kept.model import Query
-from kept.pipeline import Pipeline
-from kept.stages import CharBudget, MinSimilarity, Pin, TopK
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.stages import (
+    CharBudget,
+    MinSimilarity,
+    Pin,
+    TopK,
+)
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q", pinned=frozenset({"c", "z"}))
 
@@ -13,7 +22,7 @@ def test_the_pinned_are_marked_and_the_absent_are_named() -> None:
     outcome = Pin()(QUERY, candidates("a 0.9\nc 0.1"))
 
     assert [c.id for c in outcome.kept if c.pinned] == ["c"]
-    assert told(outcome) == [("c", "protected", "pinned", {})]
+    assert decisions_in(outcome) == [("c", "protected", "pinned", {})]
     assert outcome.facts == {"absent": "z"}
 
 
@@ -50,7 +59,7 @@ def test_more_pins_than_places_all_stay_and_take_them() -> None:
     outcome = TopK(1)(QUERY, pool)
 
     assert ids(outcome) == ["b", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("c", "spared", "trim_top_n", {"place": 2, "at_most": 1}),
         ("a", "dropped", "trim_top_n", {"place": 3, "at_most": 1}),
     ]

@@ -3,9 +3,9 @@
 import pytest
 
 from kept.errors import MissingSignalError, SettingsError
-from kept.model import Query
-from kept.stages import ProtectKeywordHit, ProtectNearMatches
-from kept.testing import candidates, told
+from kept.kernel.model import Query
+from kept.kernel.stages import ProtectKeywordHit, ProtectNearMatches
+from kept.testing.tables import candidates, decisions_in
 
 QUERY = Query(text="q")
 
@@ -21,7 +21,7 @@ def test_a_candidate_at_the_very_distance_is_protected() -> None:
     outcome = ProtectNearMatches(0.10)(QUERY, pool)
 
     assert [c.id for c in outcome.kept if c.protected] == ["a", "b"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("a", "protected", "near_match", {"distance": 0.05, "at_most": 0.1}),
         ("b", "protected", "near_match", {"distance": 0.1, "at_most": 0.1}),
     ]
@@ -47,7 +47,7 @@ def test_with_nothing_near_the_pool_passes_untouched() -> None:
     outcome = ProtectNearMatches(0.10)(QUERY, pool)
 
     assert outcome.kept is pool
-    assert told(outcome) == []
+    assert decisions_in(outcome) == []
 
 
 def test_a_candidate_without_a_distance_is_an_error_not_far() -> None:
@@ -71,7 +71,7 @@ def test_only_the_strongest_keyword_hit_is_protected() -> None:
 
     outcome = ProtectKeywordHit(0.5)(QUERY, pool)
 
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("a", "protected", "keyword_match", {"keyword_norm": 0.5, "at_least": 0.5})
     ]
 

@@ -2,8 +2,8 @@
 
 import re
 
-from kept import stages
-from kept.stages import STAGES
+from kept.kernel import stages
+from kept.kernel.stages import STAGES
 
 
 def test_every_stage_is_registered_under_its_name() -> None:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from kept.errors import BackendError, SettingsError
-from kept.model import Candidate, Query
-from kept.pipeline import Pipeline
-from kept.stages import OpportunisticRerank, RelevanceReranker
-from kept.testing import candidates
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.stages import OpportunisticRerank, RelevanceReranker
+from kept.testing.tables import candidates
 
 QUERY = Query(text="q")
 

@@ -3,9 +3,13 @@
 import pytest
 
 from kept.errors import InputError
-from kept.model import Query
-from kept.stages import LabelRequired, TagFilter
-from kept.testing import candidates, ids, told
+from kept.kernel.model import Query
+from kept.kernel.stages import LabelRequired, TagFilter
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 SLEEP = Query(text="q", item="Sleep")
 
@@ -17,7 +21,7 @@ def test_only_candidates_tagged_for_the_item_stay() -> None:
     outcome = TagFilter()(SLEEP, pool)
 
     assert sorted(ids(outcome)) == ["a", "d"]
-    assert told(outcome)[1:] == [
+    assert decisions_in(outcome)[1:] == [
         ("b", "dropped", "tag_filter", {"tags": "Tired", "any_of": "Sleep"}),
         ("c", "dropped", "tag_filter", {"tags": "", "any_of": "Sleep"}),
     ]
@@ -39,7 +43,7 @@ def test_a_label_of_zero_is_a_label() -> None:
     outcome = LabelRequired()(SLEEP, pool)
 
     assert ids(outcome) == ["a"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "label_required", {"item": "Sleep", "label": None}),
         ("c", "dropped", "label_required", {"item": "Sleep", "label": None}),
     ]

@@ -5,9 +5,9 @@ from collections.abc import Callable
 import pytest
 
 from kept.errors import SettingsError
-from kept.model import Query
-from kept.pipeline import Stage
-from kept.stages import (
+from kept.kernel.model import Query
+from kept.kernel.pipeline import Stage
+from kept.kernel.stages import (
     Answerable,
     DenseFloor,
     DistanceThresholds,
@@ -17,7 +17,11 @@ from kept.stages import (
     RelevanceShare,
     ScoreFloor,
 )
-from kept.testing import candidates, ids, told
+from kept.testing.tables import (
+    candidates,
+    decisions_in,
+    ids,
+)
 
 QUERY = Query(text="q")
 
@@ -43,7 +47,7 @@ def test_a_floor_keeps_what_meets_it_and_spares_the_protected(
     outcome = stage(QUERY, pool)
 
     assert ids(outcome) == ["a", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", reason, {signal: 0.499999999, "at_least": 0.5}),
         ("c", "spared", reason, {signal: 0.1, "at_least": 0.5}),
     ]
@@ -67,7 +71,7 @@ def test_a_strong_keyword_signal_waives_the_dense_floor() -> None:
     outcome = DenseFloor(0.15, waived_at=0.9)(QUERY, pool)
 
     assert sorted(ids(outcome)) == ["a", "c"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "a",
             "spared",
@@ -89,7 +93,7 @@ def test_similarity_is_the_cosine() -> None:
     outcome = MinSimilarity(0.6)(QUERY, candidates("a 0.6\nb 0.59"))
 
     assert ids(outcome) == ["a"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "min_similarity", {"similarity": 0.59, "at_least": 0.6})
     ]
 
@@ -99,7 +103,7 @@ def test_similarity_on_the_half_scale_maps_the_cosine_to_0_to_1() -> None:
     outcome = MinSimilarity(0.6, scale="half")(QUERY, candidates("a 0.2\nb 0.19"))
 
     assert ids(outcome) == ["a"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "min_similarity", {"similarity": 0.595, "at_least": 0.6})
     ]
 
@@ -108,7 +112,7 @@ def test_a_maximum_distance_is_inclusive() -> None:
     """The one at the bound stays."""
     outcome = MaxDistance(0.3)(QUERY, candidates("a 0.7\nb 0.69"))
 
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("b", "dropped", "max_distance", {"distance": 0.31, "at_most": 0.3})
     ]
 
@@ -117,7 +121,7 @@ def test_the_strict_threshold_counts_if_anything_meets_it() -> None:
     """What is between strict and fallback goes when something was nearer."""
     outcome = DistanceThresholds(0.42, 0.50)(QUERY, candidates("a 0.58\nb 0.55"))
 
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "b",
             "dropped",
@@ -132,7 +136,7 @@ def test_the_fallback_threshold_counts_if_nothing_meets_the_strict_one() -> None
     outcome = DistanceThresholds(0.42, 0.50)(QUERY, candidates("a 0.50\nb 0.49"))
 
     assert ids(outcome) == ["a"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         (
             "b",
             "dropped",
@@ -149,7 +153,7 @@ def test_a_question_whose_best_candidate_is_weak_is_refused_as_a_whole() -> None
     compared = {"best": 0.4, "chance": 0.664, "at_least": 0.7}
     assert ids(outcome) == ["c"]
     assert outcome.facts == compared
-    assert told(outcome)[-1] == ("d", "dropped", "unanswerable", compared)
+    assert decisions_in(outcome)[-1] == ("d", "dropped", "unanswerable", compared)
 
 
 def test_three_middling_candidates_are_worth_one_good_one() -> None:
@@ -209,7 +213,7 @@ def test_weak_company_of_a_good_passage_is_dropped() -> None:
     outcome = RelevanceShare(0.1)(QUERY, pool)
 
     assert ids(outcome) == ["a", "b", "d"]
-    assert told(outcome) == [
+    assert decisions_in(outcome) == [
         ("c", "dropped", "relevance_share", {"relevance": 0.05, "at_least": 0.053}),
         ("d", "spared", "relevance_share", {"relevance": 0.01, "at_least": 0.053}),
     ]

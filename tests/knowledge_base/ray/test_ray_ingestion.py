@@ -14,23 +14,31 @@ from typing import Any
 
 import pytest
 
-from kept import spread
-from kept.cluster import LOCAL
-from kept.cutting import Cutting, drafted
 from kept.errors import BackendError, EmbedderMismatchError, SettingsError
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import Receipt, Source
-from kept.render import receipt_json
-from kept.settings import Settings
-from kept.sources import Handing, Met, Survey
-from kept.spread import Workers, looked_into, read_ahead
+from kept.ingest.cutting import Cutting, drafted
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Receipt, Source
+from kept.ingest.sources import (
+    Handing,
+    Met,
+    Survey,
+)
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.ray import ingestion as spread
+from kept.knowledge_base.ray.cluster import LOCAL
+from kept.knowledge_base.ray.ingestion import (
+    RayWorkers,
+    looked_into,
+    read_ahead,
+)
+from kept.knowledge_base.settings import Settings
+from kept.search.render import receipt_json
 from kept.text.draft import Draft
 from whole_truth import rows_of
 
 ray = pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
 
-DOCS = Path(__file__).parents[1] / "docs" / "concepts"
+DOCS = Path(__file__).parents[3] / "docs" / "concepts"
 PAGES = 200
 
 # Ray gives its processes half a minute, which is short on a busy machine.
@@ -40,14 +48,14 @@ CURT = {"RAY_task_events_shutdown_flush_timeout_ms": "100"}
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayWorkers]:
     """Return the worker processes of this machine that all tests here share."""
-    yield Workers(LOCAL, settings_of(tmp_path_factory.mktemp("unused")))
+    yield RayWorkers(LOCAL, settings_of(tmp_path_factory.mktemp("unused")))
     ray.shutdown()
 
 
 @pytest.fixture
-def workers(shared: Workers, monkeypatch: pytest.MonkeyPatch) -> Workers:
+def workers(shared: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> RayWorkers:
     """Return them started, or anew if a test has ended them."""
     for name, value in PATIENT.items():
         monkeypatch.setenv(name, value)
@@ -77,7 +85,9 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def taken(base: KnowledgeBase, folder: Path, workers: Workers | None) -> list[Receipt]:
+def taken(
+    base: KnowledgeBase, folder: Path, workers: RayWorkers | None
+) -> list[Receipt]:
     """Take a folder in, by the workers if there are any."""
     handing = Handing()
     handed = handing([str(folder)])
@@ -88,7 +98,7 @@ def taken(base: KnowledgeBase, folder: Path, workers: Workers | None) -> list[Re
 
 
 def test_workers_make_the_same_bytes_as_we_do(
-    tmp_path: Path, folder: Path, workers: Workers
+    tmp_path: Path, folder: Path, workers: RayWorkers
 ) -> None:
     """Every receipt and every row of the store is the same, failures included."""
     receipts = {}
@@ -103,7 +113,7 @@ def test_workers_make_the_same_bytes_as_we_do(
 
 
 def test_what_is_unchanged_is_neither_cut_nor_embedded_again(
-    tmp_path: Path, folder: Path, workers: Workers
+    tmp_path: Path, folder: Path, workers: RayWorkers
 ) -> None:
     """The second time only digests are made, whoever made the first."""
     with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
@@ -117,7 +127,7 @@ def test_what_is_unchanged_is_neither_cut_nor_embedded_again(
 
 
 def test_a_worker_that_is_killed_changes_nothing(
-    tmp_path: Path, folder: Path, workers: Workers
+    tmp_path: Path, folder: Path, workers: RayWorkers
 ) -> None:
     """Its task is done again by another; nothing is lost, doubled or different."""
     for number in range(40):
@@ -148,7 +158,7 @@ def test_a_worker_that_is_killed_changes_nothing(
 
 
 def test_a_worker_with_another_model_is_refused(
-    tmp_path: Path, workers: Workers
+    tmp_path: Path, workers: RayWorkers
 ) -> None:
     """A node with another version of the embedder must not mix its vectors in."""
     with pytest.raises(EmbedderMismatchError, match="two models never mix"):
@@ -245,7 +255,7 @@ def test_a_text_that_was_cut_elsewhere_is_not_cut_again(base: KnowledgeBase) -> 
 
 
 def test_a_file_that_kills_its_workers_is_named_and_the_rest_goes_on(
-    tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, workers: RayWorkers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The cluster is there, so it is the file that is at fault."""
 
@@ -305,8 +315,8 @@ def test_a_cluster_that_dies_stops_the_work_with_one_error(tmp_path: Path) -> No
 def ingesting(store: Path, *names: str) -> "subprocess.Popen[str]":
     """Start ``kept ingest --ray local`` in a process that looks at Ray often."""
     code = (
-        "from kept import cluster; cluster.WATCH_SECONDS = 0.2; "
-        "from kept.cli import main; main()"
+        "from kept.knowledge_base.ray import cluster; cluster.WATCH_SECONDS = 0.2; "
+        "from kept.doors.cli import main; main()"
     )
     options = ["--ray", LOCAL, "--store", str(store), "--embedder", "hash"]
     return subprocess.Popen(

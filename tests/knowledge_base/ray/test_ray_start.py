@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from kept.cluster import LOCAL
 from kept.errors import SettingsError
-from kept.settings import Settings
-from kept.spread import Workers
+from kept.knowledge_base.ray.cluster import LOCAL
+from kept.knowledge_base.ray.ingestion import RayWorkers
+from kept.knowledge_base.settings import Settings
 
 pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
 
@@ -29,7 +29,7 @@ def test_a_cluster_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
 
     with (
         pytest.raises(SettingsError, match="no Ray cluster at '127"),
-        Workers("127.0.0.1:1", settings_of(tmp_path)),
+        RayWorkers("127.0.0.1:1", settings_of(tmp_path)),
     ):
         pass
 
@@ -51,7 +51,7 @@ def test_a_start_that_fails_leaves_no_process_behind(
     monkeypatch.setattr(subprocess.Popen, "__init__", noted)
     with (
         pytest.raises(SettingsError, match="did not start on this machine"),
-        Workers(LOCAL, settings_of(tmp_path)),
+        RayWorkers(LOCAL, settings_of(tmp_path)),
     ):
         pass
 
@@ -64,6 +64,6 @@ def test_no_worker_learns_how_to_reach_the_store() -> None:
     address = "postgresql://me:secret@db/kept"
     settings = Settings.of({"store": address, "store_token": "secret"})
 
-    handed = pickle.dumps(Workers(LOCAL, settings).settings)
+    handed = pickle.dumps(RayWorkers(LOCAL, settings).settings)
 
     assert b"secret" not in handed

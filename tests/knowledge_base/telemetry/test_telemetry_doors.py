@@ -20,11 +20,11 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from commands import apart
-from kept.knowledge_base import KnowledgeBase
-from kept.logs import with_trace_ids
-from kept.settings import Settings
-from kept.telemetry import Telemetry
-from kept.telemetry.requests import seen
+from kept._runtime import with_trace_ids
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.telemetry import Telemetry
+from kept.knowledge_base.telemetry.requests import seen
 from served import HASH, serving
 
 QUESTION = "When does the Leeds office open?"
@@ -128,7 +128,7 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(
     """Without all of the extra, the setting is refused before anything is done."""
     code = (
         f"import sys; sys.modules[{missing!r}] = None; "
-        "from kept.cli import main; "
+        "from kept.doors.cli import main; "
         f"sys.argv = ['kept', 'search', 'x', '--store', {str(store)!r}]; main()"
     )
 

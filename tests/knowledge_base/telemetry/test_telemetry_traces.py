@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from collector import Collected, collecting
 
-from kept.candidates import Passage
-from kept.decisions import Verdict
-from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderError, InputError, LLMError
-from kept.knowledge_base import KnowledgeBase
-from kept.pipeline import Pipeline
-from kept.retrieve import Request
-from kept.stages import AskJudge, TopK
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.record import Verdict
+from kept.kernel.stages import AskJudge, TopK
+from kept.knowledge_base.base import KnowledgeBase
+from kept.models.embedders.hash import HashEmbedder
+from kept.search.retrieve import Request
+from kept.search.select import Passage
 from loopback import piece, refuses, says, serving, streams
 
 Make = Callable[..., KnowledgeBase]

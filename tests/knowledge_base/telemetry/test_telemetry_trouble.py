@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 import pytest
 from structlog.testing import capture_logs
 
-from kept.embedders.hash import HashEmbedder
 from kept.errors import EmbedderError
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.telemetry import Telemetry
-from kept.telemetry.exporting import Outage
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.telemetry import Telemetry
+from kept.knowledge_base.telemetry.exporter import Outage
+from kept.models.embedders.hash import HashEmbedder
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kept.embedders import checked
 from kept.errors import BadVectorError
+from kept.models.embedders import checked
 
 UNIT = [0.6, 0.8]
 

@@ -3,11 +3,17 @@
 import pytest
 from structlog.testing import capture_logs
 
-from kept.embedders.device import CPU, CUDA, Device, providers_for, runs_on_gpu
-from kept.embedders.minilm import MiniLmEmbedder
-from kept.settings import Settings
-from kept.testing_contracts import SENTENCES
-from kept.wiring import embedder_of
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import embedder_of
+from kept.models.embedders.device import (
+    CPU,
+    CUDA,
+    Device,
+    providers_for,
+    runs_on_gpu,
+)
+from kept.models.embedders.minilm import MiniLmEmbedder
+from kept.testing.contracts import SENTENCES
 
 
 @pytest.mark.parametrize(

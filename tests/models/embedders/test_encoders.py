@@ -5,12 +5,16 @@ import onnxruntime
 import pytest
 from safetensors.numpy import load_file
 
-from kept import models
-from kept.embedders import encoders
-from kept.embedders.device import CPU
-from kept.embedders.encoders import Batches, OneByOne, load
-from kept.embedders.minilm_graph import build_batched
-from kept.testing_contracts import SENTENCES
+from kept.models import weights as models
+from kept.models.embedders import encoders
+from kept.models.embedders.device import CPU
+from kept.models.embedders.encoders import (
+    Batches,
+    OneByOne,
+    load,
+)
+from kept.models.embedders.minilm_graph import build_batched
+from kept.testing.contracts import SENTENCES
 
 TEXTS = [*SENTENCES, *(f"Room {number} has two beds." for number in range(20))]
 

@@ -5,9 +5,9 @@ import sys
 import numpy as np
 import pytest
 
-from kept.embedders.hash import MAX_CHARS, HashEmbedder
 from kept.errors import InputError, SettingsError
-from kept.testing_contracts import EmbedderContract
+from kept.models.embedders.hash import MAX_CHARS, HashEmbedder
+from kept.testing.contracts import EmbedderContract
 
 OPENING = (
     "Applicants must be registered charities with at least two years of accounts. "
@@ -110,7 +110,7 @@ def test_bytes_are_equal_in_every_process_and_pinned() -> None:
     """PYTHONHASHSEED does not matter, and a changed scheme needs a new id."""
     code = (
         "import hashlib\n"
-        "from kept.embedders.hash import HashEmbedder\n"
+        "from kept.models.embedders.hash import HashEmbedder\n"
         f"vectors = HashEmbedder().embed([{OPENING!r}, '経費は月末まで', '!!!'])\n"
         "print(hashlib.sha256(vectors.tobytes()).hexdigest()[:16])\n"
     )

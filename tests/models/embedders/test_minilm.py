@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from kept import models
-from kept.embedders.minilm import MAX_CHARS, MiniLmEmbedder
 from kept.errors import InputError
-from kept.testing_contracts import SENTENCES, EmbedderContract
+from kept.models import weights as models
+from kept.models.embedders.minilm import MAX_CHARS, MiniLmEmbedder
+from kept.testing.contracts import SENTENCES, EmbedderContract
 
 Array = NDArray[np.float32]
 
@@ -42,7 +42,7 @@ def test_importing_it_does_not_import_the_runtime() -> None:
     """A start that embeds nothing does not pay for the model."""
     code = (
         "import sys\n"
-        "from kept.embedders.minilm import MiniLmEmbedder\n"
+        "from kept.models.embedders.minilm import MiniLmEmbedder\n"
         "MiniLmEmbedder().id\n"
         "print(sorted({'onnxruntime', 'onnx', 'tokenizers', 'httpx'} & "
         "sys.modules.keys()))\n"
@@ -78,8 +78,8 @@ def test_bytes_are_equal_in_every_process_and_for_every_number_of_threads() -> N
     """Neither the process nor the parallelism shows in a vector."""
     code = (
         "import hashlib, sys\n"
-        "from kept.embedders.minilm import MiniLmEmbedder\n"
-        "from kept.testing_contracts import SENTENCES\n"
+        "from kept.models.embedders.minilm import MiniLmEmbedder\n"
+        "from kept.testing.contracts import SENTENCES\n"
         "vectors = MiniLmEmbedder(threads=int(sys.argv[1])).embed(SENTENCES)\n"
         "print(hashlib.sha256(vectors.tobytes()).hexdigest())\n"
     )

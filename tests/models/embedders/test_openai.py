@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kept.embedders.hash import HashEmbedder
-from kept.embedders.openai import OpenAiEmbedder
 from kept.errors import BadVectorError, EmbedderError, InputError, SettingsError
-from kept.testing_contracts import EmbedderContract
+from kept.models.embedders.hash import HashEmbedder
+from kept.models.embedders.openai import OpenAiEmbedder
+from kept.testing.contracts import EmbedderContract
 
 KEY = "sk-very-secret-123"
 NAN = float("nan")

@@ -12,17 +12,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept import fencing
-from kept.answer import NOTHING_FOUND, UNSUPPORTED, Answer, Answerer
-from kept.citations import MarkerCheck, checked, cut
-from kept.decisions import Selection
-from kept.embedders.hash import HashEmbedder
-from kept.fencing import fenced, neutral, nonce_for
-from kept.model import Candidate, Chunk, Document
-from kept.prompts import ContextRecord
+from kept.kernel.model import (
+    Candidate,
+    Chunk,
+    Document,
+)
+from kept.kernel.record import Selection
+from kept.models.embedders.hash import HashEmbedder
+from kept.models.prompts import ContextRecord
+from kept.models.prompts import fence as fencing
+from kept.models.prompts.fence import (
+    fenced,
+    neutral,
+    nonce_for,
+)
+from kept.search.answer.answer import (
+    NOTHING_FOUND,
+    UNSUPPORTED,
+    Answer,
+    Answerer,
+)
+from kept.search.answer.citations import (
+    MarkerCheck,
+    checked,
+    cut,
+)
 
 SECRET = b"a secret of the tests"
-DATA = Path(os.environ.get("KEPT_DATA", Path(__file__).parents[2] / "shared" / "data"))
+DATA = Path(os.environ.get("KEPT_DATA", Path(__file__).parents[4] / "shared" / "data"))
 LEAVE = (
     "Leave policy. Staff get 28 days of paid leave each year. "
     "Unused days lapse on 31 March [4]. Ask Ms. Okoro about exceptions."

@@ -7,14 +7,18 @@ from itertools import islice
 import pytest
 from structlog.testing import capture_logs
 
-from kept.answer import NOTHING_FOUND
-from kept.asking import BROKEN_OFF, Asked, asked_json
 from kept.errors import SettingsError
-from kept.filters import Filters
-from kept.gate import GUIDANCE
-from kept.knowledge_base import KnowledgeBase
-from kept.replay import replay
-from kept.retrieve import NOTHING_RELEVANT, Request
+from kept.explain.replay import replay
+from kept.kernel.filters import Filters
+from kept.kernel.gate import GUIDANCE
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.answer.answer import NOTHING_FOUND
+from kept.search.answer.ask import (
+    BROKEN_OFF,
+    Asked,
+    asked_json,
+)
+from kept.search.retrieve import NOTHING_RELEVANT, Request
 
 QUESTION = "When does the Leeds office open?"
 FACTS = [

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kept.embedders.hash import HashEmbedder
-from kept.support import SentenceSupport, support
+from kept.models.embedders.hash import HashEmbedder
+from kept.search.answer.support import SentenceSupport, support
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
 DATA = Path(os.environ.get("KEPT_DATA", ROOT.parent / "shared" / "data"))
 PASSAGE = (
     "The grant pays up to 1,250.00 euros for three years. "

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kept
 from kept import KnowledgeBase, Passage, Selecting
 from kept.errors import InputError, NotFoundError
-from kept.render import found_json
+from kept.search.render import found_json
 
 QUESTION = "When does the Leeds office open?"
 LEEDS = "The Leeds office opens at eight and closes at six."

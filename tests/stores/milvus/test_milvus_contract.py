@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from lite_server import LiteServer
 
-from kept.ports import Store
+from kept.search.ports import Store
 from kept.stores.milvus.address import address_of
-from kept.stores.milvus.store import MilvusStore
-from kept.testing_contracts import StoreContract
+from kept.stores.milvus.sqlite_store import MilvusStore
+from kept.testing.contracts import StoreContract
 
 
 class TestMilvusStore(StoreContract):

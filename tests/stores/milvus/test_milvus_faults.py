@@ -15,13 +15,13 @@ from pymilvus.grpc_gen import common_pb2, milvus_pb2
 import small_disk
 from free_ports import free_port
 from kept.errors import SettingsError, StoreBusyError, StoreError, StoreFullError
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.stores.milvus import faults
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.milvus import server_errors as faults
 from kept.stores.milvus.address import address_of
-from kept.stores.milvus.server import Server
-from kept.stores.milvus.store import MilvusStore
-from kept.testing_store import PAGES
+from kept.stores.milvus.server import MilvusServer
+from kept.stores.milvus.sqlite_store import MilvusStore
+from kept.testing.store_contract import PAGES
 from taking import long_text
 
 Answer = Callable[[grpc.ServicerContext], bytes]
@@ -177,7 +177,7 @@ def test_a_connection_that_another_leg_closed_is_made_anew(
     milvus: LiteServer, tmp_path: Path
 ) -> None:
     """Both legs of a search share one, and the first that finds it lost closes it."""
-    server = Server(address_of(milvus.url(tmp_path / "base")))
+    server = MilvusServer(address_of(milvus.url(tmp_path / "base")))
     server.collections("")
     closed = server._client  # noqa: SLF001 -- what the legs share
     closed.close()

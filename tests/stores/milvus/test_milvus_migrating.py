@@ -5,9 +5,9 @@ from pathlib import Path
 
 from lite_server import LiteServer
 
-from kept.knowledge_base import KnowledgeBase
-from kept.migrating import migrate
-from kept.settings import Settings
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.migration import migrate
+from kept.knowledge_base.settings import Settings
 
 QUESTION = "What does the pump of model TW-C235 cost?"
 

@@ -8,16 +8,16 @@ import pytest
 from lite_server import LiteServer
 
 import postgres_pair
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Store
-from kept.render import found_json
-from kept.settings import Settings
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.search.ports import Store
+from kept.search.render import found_json
 from kept.stores.milvus.address import address_of
-from kept.stores.milvus.postgres import MilvusPostgresStore
+from kept.stores.milvus.postgres_store import MilvusPostgresStore
 from kept.stores.milvus.view import View
 from kept.stores.sql import only
-from kept.testing_contracts import StoreContract
-from kept.testing_store import PAGES
+from kept.testing.contracts import StoreContract
+from kept.testing.store_contract import PAGES
 
 QUESTIONS = ("How much does the pump TW-C235 cost?", "INV-49302", "pump valve leaks")
 

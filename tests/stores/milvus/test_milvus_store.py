@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from lite_server import LiteServer
 
-from kept.embedders.hash import HashEmbedder
-from kept.filters import Filters
-from kept.knowledge_base import KnowledgeBase
-from kept.migrating import migrate
-from kept.render import found_json
-from kept.settings import Settings
-from kept.sources import Handing
-from kept.stores import doctor
-from kept.stores.milvus import names, view
+from kept.ingest.sources import Handing
+from kept.kernel.filters import Filters
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.migration import migrate
+from kept.knowledge_base.settings import Settings
+from kept.models.embedders.hash import HashEmbedder
+from kept.search.render import found_json
+from kept.stores.milvus import term_names as names
+from kept.stores.milvus import view
 from kept.stores.milvus.address import address_of
-from kept.stores.milvus.server import Row
-from kept.stores.milvus.store import MilvusStore
-from kept.testing_store import PAGES
+from kept.stores.milvus.server import ChunkRow
+from kept.stores.milvus.sqlite_store import MilvusStore
+from kept.stores.sqlite import doctor
+from kept.testing.store_contract import PAGES
 
 DOCS = Path(__file__).parents[3] / "docs" / "concepts"
 QUESTIONS = (
@@ -181,7 +182,7 @@ def test_only_a_collection_made_just_now_takes_plain_inserts(
     store = milvus_of(base)
     put, seen = store.server.put, []
 
-    def noted(name: str, rows: Sequence[Row], *, new: bool) -> None:
+    def noted(name: str, rows: Sequence[ChunkRow], *, new: bool) -> None:
         seen.extend((row.key >= 0, new) for row in rows)
         put(name, rows, new=new)
 

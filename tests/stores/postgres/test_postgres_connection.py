@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kept.stores.postgres import pooling
-from kept.stores.postgres.connection import Database
+from kept.stores.postgres import pool as pooling
+from kept.stores.postgres.connection import PostgresDatabase
 from kept.stores.postgres.migrations import migrate
 from kept.stores.sql import only
 
@@ -13,16 +13,16 @@ MakeDatabase = Callable[[], str]
 
 
 @pytest.fixture
-def database(make_database: MakeDatabase) -> Iterator[Database]:
+def database(make_database: MakeDatabase) -> Iterator[PostgresDatabase]:
     """Return a database with all tables."""
-    opened = Database(make_database())
+    opened = PostgresDatabase(make_database())
     with opened.connect() as connection:
         migrate(connection, opened.where, writable=True)
     yield opened
     opened.close()
 
 
-def test_a_transaction_is_of_one_tenant(database: Database) -> None:
+def test_a_transaction_is_of_one_tenant(database: PostgresDatabase) -> None:
     """The tenant is set with the transaction and gone with it."""
     with database.reading("acme") as connection:
         seen = only(connection, "SELECT current_setting('kept.tenant')")
@@ -32,13 +32,13 @@ def test_a_transaction_is_of_one_tenant(database: Database) -> None:
     assert (seen, after) == (("acme",), ("",))
 
 
-def session_of(database: Database) -> int:
+def session_of(database: PostgresDatabase) -> int:
     """Return the number of the session in which a question is answered."""
     with database.reading() as connection:
         return int(only(connection, "SELECT pg_backend_pid()")[0])
 
 
-def test_a_connection_is_used_again(database: Database) -> None:
+def test_a_connection_is_used_again(database: PostgresDatabase) -> None:
     """Those who come one after the other share one; at once, each has its own."""
     with database.reading() as connection:
         (other,) = only(connection, "SELECT pg_backend_pid()")
@@ -50,7 +50,7 @@ def test_a_connection_is_used_again(database: Database) -> None:
 
 @pytest.mark.parametrize("limit", ["LONGEST_LIFE_SECONDS", "LONGEST_IDLE_SECONDS"])
 def test_a_connection_is_not_used_for_ever(
-    database: Database, monkeypatch: pytest.MonkeyPatch, limit: str
+    database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """One that has served long, or that nobody needed for long, is closed."""
     before = session_of(database)
@@ -63,7 +63,7 @@ def test_a_connection_is_not_used_for_ever(
     assert after != before
 
 
-def test_a_closed_pool_keeps_no_connection(database: Database) -> None:
+def test_a_closed_pool_keeps_no_connection(database: PostgresDatabase) -> None:
     """One that is in use meanwhile is closed when it comes back."""
     with database.reading() as connection:
         database.close()
@@ -72,7 +72,7 @@ def test_a_closed_pool_keeps_no_connection(database: Database) -> None:
     assert connection.raw.closed
 
 
-def test_statements_that_come_again_are_prepared(database: Database) -> None:
+def test_statements_that_come_again_are_prepared(database: PostgresDatabase) -> None:
     """The server reads and plans them once for each connection."""
     for _ in range(4):
         with database.reading("acme") as connection:

@@ -12,7 +12,7 @@ import small_disk
 from kept.errors import StoreFullError
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import every
-from kept.testing_store import PAGES
+from kept.testing.store_contract import PAGES
 from postgres_server import Server
 from taking import found_by, long_text, take
 

@@ -24,15 +24,15 @@ from kept.errors import (
     StoreReadOnlyError,
     StoreTooNewError,
 )
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 from kept.stores.postgres import migrations
-from kept.stores.postgres.connection import Database, Options
-from kept.stores.postgres.faults import StoreInterruptedError
+from kept.stores.postgres.connection import Options, PostgresDatabase
 from kept.stores.postgres.migrations import Module
+from kept.stores.postgres.server_errors import StoreInterruptedError
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import every, only
-from kept.testing_store import PAGES
+from kept.testing.store_contract import PAGES
 from postgres_server import LOCKED, PASSWORD, Server
 from taking import HASH, found_by, take
 
@@ -107,7 +107,7 @@ def test_a_server_without_pgvector_says_how_to_get_it(
         )
     with pytest.raises(StoreError, match="has no pgvector; install the package"):
         open_store(dsn)
-    with Database(dsn).connect() as connection:
+    with PostgresDatabase(dsn).connect() as connection:
         assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
 
 
@@ -141,7 +141,7 @@ def test_a_database_of_another_encoding_is_refused(
     with pytest.raises(StoreError, match=f"the encoding {encoding}.*'UTF8'"):
         open_store(dsn)
 
-    with Database(dsn).connect() as connection:
+    with PostgresDatabase(dsn).connect() as connection:
         assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
 
 
@@ -196,7 +196,7 @@ def test_a_migration_that_is_interrupted_has_not_happened(
     with pytest.raises(StoreError, match=told):
         open_store(dsn)
 
-    with Database(dsn).connect() as connection:
+    with PostgresDatabase(dsn).connect() as connection:
         assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
     monkeypatch.undo()
     take(open_store(dsn), "acme", PAGES[:1])
@@ -413,14 +413,19 @@ def test_a_server_that_falls_silent_is_noticed(postgres: Server, dsn: str) -> No
     with _cutting(postgres) as proxy:
         through = _through(proxy, dsn)
         replica = Options(silence_seconds=3)
-        watched = [_watched(Database(through)), _watched(Database(through, replica))]
-        told = _watched(Database(f"{through}&keepalives_idle=77&tcp_user_timeout=88"))
+        watched = [
+            _watched(PostgresDatabase(through)),
+            _watched(PostgresDatabase(through, replica)),
+        ]
+        told = _watched(
+            PostgresDatabase(f"{through}&keepalives_idle=77&tcp_user_timeout=88")
+        )
 
     assert watched == [(10, 3, 20_000), (1, 1, 3_000)]
     assert told == (77, 3, 88)
 
 
-def _watched(database: Database) -> tuple[int, int, int]:
+def _watched(database: PostgresDatabase) -> tuple[int, int, int]:
     """Return how long a line may be idle, between two looks, and unanswered."""
     with database.connect() as connection:
         line = socket.socket(fileno=os.dup(connection.raw.pgconn.socket))

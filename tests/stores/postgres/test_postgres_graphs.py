@@ -6,9 +6,13 @@ from collections.abc import Callable
 import pytest
 import structlog
 
-from kept.embedders.hash import HashEmbedder
-from kept.ports import Embedder
-from kept.stores.postgres.graphs import build, kind_of, stands
+from kept.kernel.ports import Embedder
+from kept.models.embedders.hash import HashEmbedder
+from kept.stores.postgres.hnsw import (
+    build,
+    kind_of,
+    stands,
+)
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 from postgres_server import APP, Server

@@ -11,21 +11,22 @@ import pytest
 from hypothesis import given, settings
 
 from filter_cases import KEYS, TAGS, TYPES, drawn, nested
-from kept.filters import Condition, Filters
-from kept.ingest import Handed, Ingest
-from kept.knowledge_base import KnowledgeBase
-from kept.presets import PRESETS
-from kept.receipts import Receipt, Source
-from kept.render import found_json
-from kept.retrieve import Request
-from kept.settings import Settings
-from kept.stores import likeness
-from kept.stores.postgres import nearest, words
+from kept.ingest.ingestion import Handed, Ingest
+from kept.ingest.receipts import Receipt, Source
+from kept.kernel.filters import Condition, Filters
+from kept.kernel.presets import PRESETS
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import cutting_of, duplicate_rules_of
+from kept.search.render import found_json
+from kept.search.retrieve import Request
+from kept.stores import duplicate_lookup as likeness
+from kept.stores.postgres import dense as nearest
+from kept.stores.postgres import keyword as words
 from kept.stores.postgres.store import PostgresStore
-from kept.stores.writing import number_of
-from kept.testing_store import PAGES
+from kept.stores.row_writer import number_of
+from kept.testing.store_contract import PAGES
 from kept.text.draft import Draft
-from kept.wiring import cutting_of, duplicate_rules_of
 
 MakeDatabase = Callable[[], str]
 

@@ -8,7 +8,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 import sharing_pooler
 from kept.errors import StoreError
-from kept.stores.postgres.connection import Database
+from kept.stores.postgres.connection import PostgresDatabase
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 from postgres_server import Server
@@ -31,5 +31,5 @@ def test_a_pooler_that_shares_sessions_is_refused(
         with pytest.raises(StoreError, match="use pool_mode=session"):
             open_store(f"postgresql://{through}?sslmode=disable")
 
-    with Database(dsn).connect() as connection:
+    with PostgresDatabase(dsn).connect() as connection:
         assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)

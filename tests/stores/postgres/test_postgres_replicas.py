@@ -10,10 +10,10 @@ import structlog
 import postgres_pair
 from kept.errors import StoreError, StoreReadOnlyError
 from kept.stores.postgres import replicas
-from kept.stores.postgres.connection import WRITE, Database, Options
+from kept.stores.postgres.connection import WRITE, Options, PostgresDatabase
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
-from kept.testing_store import PAGES
+from kept.testing.store_contract import PAGES
 from postgres_pair import Node, caught_up
 from taking import found_by, take
 
@@ -103,7 +103,7 @@ def test_a_replica_that_is_busy_is_passed_over(
 
 def test_a_write_never_makes_a_replica_look_ahead(pair: tuple[Node, Node]) -> None:
     """Of two that commit at once, the later place in the log is what counts."""
-    database = Database(pair[0].address())
+    database = PostgresDatabase(pair[0].address())
     database.follow = True
     with database.writing() as early:
         early.execute("SELECT 1")

@@ -10,7 +10,7 @@ from psycopg.conninfo import make_conninfo
 from kept.errors import StoreReadOnlyError
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import every, only
-from kept.testing_store import PAGES
+from kept.testing.store_contract import PAGES
 from postgres_server import APP, Server
 from taking import found_by, take
 

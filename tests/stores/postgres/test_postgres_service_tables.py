@@ -4,20 +4,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kept.stores.access import Access, Role
-from kept.stores.audit import AuditLog
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.holds import AdvisoryHolds
+from kept.stores.postgres.advisory_locks import AdvisoryHolds
+from kept.stores.postgres.connection import PostgresDatabase
 from kept.stores.postgres.migrations import migrate
-from kept.stores.postgres.spooling import TableSpool
+from kept.stores.postgres.spool import TableSpool
+from kept.stores.service.audit_log import AuditLog
+from kept.stores.service.keys import Access, Role
 from kept.stores.sql import every
 from service_contract import House, ServiceContract, row
 
 
 @pytest.fixture
-def database(make_database: Callable[[], str]) -> Iterator[Database]:
+def database(make_database: Callable[[], str]) -> Iterator[PostgresDatabase]:
     """Return a database with all tables."""
-    opened = Database(make_database())
+    opened = PostgresDatabase(make_database())
     with opened.connect() as connection:
         migrate(connection, opened.where, writable=True)
     yield opened
@@ -28,7 +28,7 @@ class TestPostgres(ServiceContract):
     """PostgreSQL keeps what a service is promised."""
 
     @pytest.fixture
-    def house(self, database: Database) -> Iterator[House]:
+    def house(self, database: PostgresDatabase) -> Iterator[House]:
         """Return an empty database, and let go of what was held on it."""
         held: list[AdvisoryHolds] = []
 
@@ -41,7 +41,9 @@ class TestPostgres(ServiceContract):
             one.close()
 
 
-def test_a_tenant_sees_its_own_audit_and_nobody_s_keys(database: Database) -> None:
+def test_a_tenant_sees_its_own_audit_and_nobody_s_keys(
+    database: PostgresDatabase,
+) -> None:
     """Rows of the store as a whole are hidden from a transaction of one tenant."""
     Access(database).create("reader", Role.READER, "acme")
     audit = AuditLog(database)
@@ -59,7 +61,7 @@ def test_a_tenant_sees_its_own_audit_and_nobody_s_keys(database: Database) -> No
     assert all_seen == [("acme",), ("other",)]
 
 
-def test_a_connection_without_a_scope_sees_nothing(database: Database) -> None:
+def test_a_connection_without_a_scope_sees_nothing(database: PostgresDatabase) -> None:
     """Neither a fresh connection nor one after a transaction shows a row."""
     Access(database).create("reader", Role.READER, "acme")
 
@@ -75,7 +77,7 @@ def test_a_connection_without_a_scope_sees_nothing(database: Database) -> None:
 
 
 def test_names_are_taken_again_after_a_lost_connection(
-    database: Database,
+    database: PostgresDatabase,
 ) -> None:
     """A broken connection loses its names; the next try makes another one."""
     holds, others = AdvisoryHolds(database), AdvisoryHolds(database)

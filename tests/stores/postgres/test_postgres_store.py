@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kept.ports import Store
+from kept.search.ports import Store
 from kept.stores.postgres.store import PostgresStore
-from kept.testing_store import StoreContract
+from kept.testing.store_contract import StoreContract
 
 MakeDatabase = Callable[[], str]
 

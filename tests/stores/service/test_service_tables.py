@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kept.stores.sqlite import SqliteStore
+from kept.stores.sqlite.store import SqliteStore
 from service_contract import House, ServiceContract
 
 

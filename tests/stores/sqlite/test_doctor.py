@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from kept.errors import StoreCorruptError
-from kept.knowledge_base import KnowledgeBase
-from kept.reembed import reembed
-from kept.settings import Settings
-from kept.stores.doctor import examine, rebuild
-from kept.stores.sqlite import FILE, SqliteStore
-from kept.testing_store import PAGES, QUESTION
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.reembed import reembed
+from kept.stores.sqlite.doctor import examine, rebuild
+from kept.stores.sqlite.store import FILE, SqliteStore
+from kept.testing.store_contract import PAGES, QUESTION
 
 
 @pytest.fixture

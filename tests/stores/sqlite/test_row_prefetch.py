@@ -11,13 +11,13 @@ import pytest
 
 from cold_files import forget
 from kept.errors import StoreBusyError
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.stores.connection import Database
-from kept.stores.reading import chunk_rows
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.queries import chunk_rows
 from kept.stores.sql import Connection, every
-from kept.stores.sqlite import FILE
-from kept.stores.touching import Touching
+from kept.stores.sqlite.connection import SqliteDatabase
+from kept.stores.sqlite.row_prefetch import Touching
+from kept.stores.sqlite.store import FILE
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ TEXT = "Invoice {} was paid on {} March. " * 20
 class Counted:
     """Snapshots of a database, counted."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: SqliteDatabase) -> None:
         self.database = database
         self.times = 0
 
@@ -54,7 +54,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def counted(folder: Path) -> Iterator[Counted]:
     """Open the store's database."""
-    database = Database(folder / FILE)
+    database = SqliteDatabase(folder / FILE)
     yield Counted(database)
     database.close()
 

@@ -19,13 +19,13 @@ from kept.errors import (
     StoreError,
     StoreReadOnlyError,
 )
-from kept.knowledge_base import KnowledgeBase
-from kept.ports import Store
-from kept.stores import sqlite
-from kept.stores.schema import VERSION
-from kept.stores.sqlite import SqliteStore
-from kept.testing_contracts import StoreContract
-from kept.testing_store import PAGES
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.ports import Store
+from kept.stores.sqlite import store as sqlite
+from kept.stores.sqlite.schema import VERSION
+from kept.stores.sqlite.store import SqliteStore
+from kept.testing.contracts import StoreContract
+from kept.testing.store_contract import PAGES
 
 Make = Callable[..., KnowledgeBase]
 

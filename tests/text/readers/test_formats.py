@@ -8,7 +8,12 @@ import docx
 import pytest
 
 from kept.errors import UnreadableSourceError
-from kept.text.formats import parse_yaml, read_docx, read_pdf, split_front_matter
+from kept.text.readers.formats import (
+    parse_yaml,
+    read_docx,
+    read_pdf,
+    split_front_matter,
+)
 
 
 def word_file() -> bytes:

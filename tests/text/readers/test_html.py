@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.text.html import read_page
+from kept.text.readers.html import read_page
 
 # Entities, and elements whose content is text to a browser too.
 RAW = re.compile(r"&|textarea|xmp|plaintext|noembed|noframes|title", re.IGNORECASE)

@@ -18,7 +18,7 @@ _OURS = (
 if _OURS:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
-from kept.cli.main import main  # noqa: E402 -- see above
+from kept.doors.cli.main import main  # noqa: E402 -- see above
 
 if _OURS:
     signal.signal(signal.SIGINT, _BEFORE)

@@ -2,9 +2,8 @@
 
 import typer
 
-from kept.cli import (
+from kept.doors.cli import (
     ask,
-    audit,
     calibrate,
     demo,
     evaluate,
@@ -18,8 +17,13 @@ from kept.cli import (
     select,
     serve,
     settings,
-    upkeep,
     version,
+)
+from kept.doors.cli import (
+    check_retriever as audit,
+)
+from kept.doors.cli import (
+    maintenance as upkeep,
 )
 
 app = typer.Typer(

@@ -7,11 +7,18 @@ from typing import Annotated
 
 import typer
 
-from kept.asking import Asked, asked_json
-from kept.citations import Citation
-from kept.cli import options
-from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
-from kept.cli.output import (
+from kept._runtime import printable
+from kept.doors.cli import options
+from kept.doors.cli.filter_options import (
+    AsFilters,
+    Since,
+    Tags,
+    Types,
+    Until,
+    Where,
+    narrowed,
+)
+from kept.doors.cli.output import (
     ReaderGoneError,
     complain,
     print_json,
@@ -19,10 +26,15 @@ from kept.cli.output import (
     say_all,
     shortened,
 )
-from kept.cli.search import Intent, K, Pin
+from kept.doors.cli.search import (
+    Intent,
+    K,
+    Pin,
+)
 from kept.errors import KeptError
-from kept.logs import printable
-from kept.retrieve import Request
+from kept.search.answer.ask import Asked, asked_json
+from kept.search.answer.citations import Citation
+from kept.search.retrieve import Request
 
 
 def ask(

@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kept.calibration import Floor, save
-from kept.cli import options
-from kept.cli.output import number, print_json, print_table, say
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    number,
+    print_json,
+    print_table,
+    say,
+)
 from kept.errors import InputError
-from kept.knowledge_base import KnowledgeBase
+from kept.evaluation.calibrate.floors import Floor
+from kept.kernel.calibration import save
+from kept.knowledge_base.base import KnowledgeBase
 from kept.stores.addresses import beside
 
 if TYPE_CHECKING:
-    from kept.calibration.judgements import Judgement
-    from kept.calibration.refit import FittedCalibration
+    from kept.evaluation.calibrate.pairs import Judgement
+    from kept.evaluation.calibrate.refit import FittedCalibration
 
 FILE = "calibration.json"
 
@@ -81,7 +87,7 @@ def calibrate(
 
     For example: kept calibrate --judgements judged.jsonl --alpha 0.1 --store ./kb
     """
-    from kept.calibration.refit import fit  # noqa: PLC0415 -- loaded when asked for
+    from kept.evaluation.calibrate.refit import fit  # noqa: PLC0415 -- loaded when asked for
 
     settings = options.settings_of(store=store, tenant=tenant, embedder=embedder)
     path = output or beside(settings.store, FILE)
@@ -117,10 +123,7 @@ def _judged(
     known_items: int | None,
     relevant_from: float,
 ) -> "tuple[Sequence[Judgement], str]":
-    from kept.calibration.judgements import (  # noqa: PLC0415 -- loaded when asked for
-        known_item_judgements,
-        read_judgements,
-    )
+    from kept.evaluation.calibrate.pairs import known_item_judgements, read_judgements  # noqa: PLC0415 -- loaded when asked for
 
     if (judgements is None) == (known_items is None):
         msg = "give either --judgements FILE or --known-items COUNT"
@@ -175,7 +178,7 @@ def _as_json(
 
 
 def _print(fitted: "FittedCalibration", path: Path) -> None:
-    from kept.calibration.refit import plot  # noqa: PLC0415 -- loaded when asked for
+    from kept.evaluation.calibrate.refit import plot  # noqa: PLC0415 -- loaded when asked for
 
     pairs = fitted.pairs
     say(

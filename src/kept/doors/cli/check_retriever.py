@@ -8,13 +8,18 @@ from typing import Annotated
 
 import typer
 
-from kept.auditing import Effort, audit
-from kept.auditing.page import as_html
-from kept.auditing.questions import questions_in
-from kept.auditing.target import loaded
-from kept.cli import options
-from kept.cli.output import complain, on_a_line, print_json, put_line
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    complain,
+    on_a_line,
+    print_json,
+    put_line,
+)
 from kept.errors import UnreadableSourceError
+from kept.evaluation.collection import load_question_texts
+from kept.evaluation.retriever_check import QuestioningEffort, audit
+from kept.evaluation.retriever_check.html_page import as_html
+from kept.evaluation.retriever_check.target import loaded
 
 PROBLEMS = 24
 COLOURS = {"PROBLEM": "red", "warning": "yellow", "fine": "green"}
@@ -53,13 +58,13 @@ def audit_retriever(
     For example: kept audit-retriever shop.search:find --queries questions.txt
     """
     options.demand_writable(html)
-    questions = questions_in(queries)[:limit]
+    questions = load_question_texts(queries)[:limit]
     with redirect_stdout(sys.stderr):
         report = audit(
             loaded(retriever),
             questions,
             k=k,
-            effort=Effort(runs=runs, threads=threads),
+            effort=QuestioningEffort(runs=runs, threads=threads),
             progress=complain if sys.stderr.isatty() else None,
         )
     if html is not None:

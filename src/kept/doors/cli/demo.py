@@ -3,16 +3,20 @@
 import sys
 from pathlib import Path
 
-from kept import examples
-from kept.cli import options
-from kept.cli.ingest import handing_of, summary, take_in
-from kept.cli.output import say, shortened
-from kept.extractive import extracts, snippet_of
-from kept.knowledge_base import KnowledgeBase
-from kept.render import told
-from kept.retrieve import Found
-from kept.settings import NO_SERVER
-from kept.text.reading import ReadOptions
+from kept.doors.cli import options
+from kept.doors.cli.ingest import (
+    handing_of,
+    summary,
+    take_in,
+)
+from kept.doors.cli.output import say, shortened
+from kept.evaluation import examples
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import NO_SERVER
+from kept.search.answer.extractive import extracts, snippet_of
+from kept.search.render import told
+from kept.search.retrieve import Found
+from kept.text.readers.files import ReadOptions
 
 CITED = "How many days may I work from another country in a year?"
 IDENTIFIER = "INV-49302"

@@ -1,6 +1,6 @@
 """Evaluation: kept eval, compare and sweep.
 
-The work is in `kept.cli.measuring`, which is loaded only when it is asked for.
+The work is in `kept.doors.cli.evaluation_runs`, which loads at the first use.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kept.cli import options
+from kept.doors.cli import options
 
 COLLECTION = "collection"
 
@@ -108,11 +108,13 @@ def collection_(
 
     For example: kept eval ./scifact --measure nDCG@10 --out ./runs/today
     """
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     options.demand_writable(html, junit)
     chosen = measuring.chosen(preset, embedder, settings, measures, name)
-    source = measuring.Source(folder, split, strict, tuple(probes or ()), limit, store)
+    source = measuring.QuestionSource(
+        folder, split, strict, tuple(probes or ()), limit, store
+    )
     summary = measuring.summary(chosen, source, out, traces, floors or ())
     measuring.reports(summary.report, html, junit)
     measuring.show(summary, as_json)
@@ -127,7 +129,7 @@ def trec(
     as_json: options.AsJson = False,
 ) -> None:
     """Measure a run that another system wrote."""
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     measuring.show_run(measuring.foreign(qrels, run, measures, out), as_json)
 
@@ -164,7 +166,7 @@ def fixture(
     Ends with 0 if it is accepted, 20 if a share is below acceptance, 21 if the
     document did not get in as it should, 22 if there was nothing to ask.
     """
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     options.demand_writable(junit)
     chosen = measuring.chosen(preset, embedder, settings)
@@ -190,7 +192,7 @@ def duplicates(
     as_json: options.AsJson = False,
 ) -> None:
     """Hold the rules for duplicates against pairs of texts, beside MinHash."""
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     chosen = measuring.chosen(None, embedder, settings)
     measuring.show_pairs(measuring.pairs(pairs, chosen, same_from), as_json)
@@ -209,7 +211,7 @@ def ordinal(
     Each line has participant, item, prediction (null: abstained), truth and
     confidence. Intervals are resampled by participant.
     """
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     measuring.show_ratings(ratings, as_json)
 
@@ -233,7 +235,7 @@ def compare(
 
     Ends with 20 if a gate does not hold.
     """
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     options.demand_writable(html, junit)
     report = measuring.comparison(before, after, gates or ())
@@ -265,8 +267,10 @@ def sweep(
 
     For example: kept sweep ./scifact --set relevance_floor=0.1:0.5:0.1
     """
-    from kept.cli import measuring  # noqa: PLC0415 -- slow to load
+    from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     chosen = measuring.chosen(preset, embedder, settings, measures)
-    source = measuring.Source(folder, split, strict, tuple(probes or ()), limit, store)
+    source = measuring.QuestionSource(
+        folder, split, strict, tuple(probes or ()), limit, store
+    )
     measuring.show_sweep(chosen, measuring.sweep(chosen, source, grid), as_json)

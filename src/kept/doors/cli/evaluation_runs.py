@@ -5,53 +5,67 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from kept.cli import options
-from kept.cli.output import print_drawn, print_json, print_table, say
-from kept.cli.progress import Tell, bar
-from kept.errors import InputError
-from kept.evaluating.comparing import compared
-from kept.evaluating.corpus import Corpus, corpus_of
-from kept.evaluating.fixtures import Staging, fixture_report
-from kept.evaluating.pairs import PairsReport, pairs_report
-from kept.evaluating.ranking import GUARDED, Place, Setup, evaluated
-from kept.evaluating.setup import divided, probes_of, settings_file
-from kept.evaluating.summary import (
-    Summary,
-    intervals_of,
-    notes_of,
-    summary_of,
-    write_reports,
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    print_drawn,
+    print_json,
+    print_table,
+    say,
 )
-from kept.evaluating.sweeping import swept
-from kept.evaluation.arms import FixtureReport, FixtureVerdict
-from kept.evaluation.collection import Collection
+from kept.doors.cli.progress import Tell, bar
+from kept.errors import InputError
+from kept.evaluation.collection import Collection, load_collection, load_probes
+from kept.evaluation.corpus import Corpus, corpus_of
+from kept.evaluation.duplicate_report import (
+    DuplicateReport,
+    load_text_pairs,
+    pairs_report,
+)
 from kept.evaluation.fixture import load_fixture
-from kept.evaluation.junit import fixture_junit
-from kept.evaluation.loaders import load_collection, load_ratings, load_text_pairs
+from kept.evaluation.fixture_arms import FixtureReport, FixtureVerdict
+from kept.evaluation.fixture_runner import Staging, fixture_report
+from kept.evaluation.html_page import as_html
+from kept.evaluation.junit import fixture_junit, report_junit
 from kept.evaluation.measures import DEFAULT_MEASURES
 from kept.evaluation.measures import Measures as ParsedMeasures
-from kept.evaluation.ordinal import ordinal
-from kept.evaluation.report import Report, as_data, report_data
+from kept.evaluation.ordinal import load_ratings, ordinal
+from kept.evaluation.report import (
+    RunReport,
+    Summary,
+    as_data,
+    intervals_of,
+    notes_of,
+    report_data,
+    report_of,
+    summary_of,
+)
 from kept.evaluation.resampling import STANDARD
-from kept.evaluation.runs import EvaluationRun, RunWriter
+from kept.evaluation.runs import EvaluationRun, RunWriter, load_linked_run
 from kept.evaluation.suite import scored_run
-from kept.evaluation.sweep import SweepPoint, grid
+from kept.evaluation.sweep import SweepPoint, grid, swept
+from kept.evaluation.system import (
+    GUARDED,
+    Place,
+    Setup,
+    divided,
+    evaluated,
+    settings_file,
+)
 from kept.evaluation.tables import (
     abstention_tables,
     duplicate_tables,
-    fixture_tables,
     ordinal_tables,
-    report_tables,
-    sweep_tables,
+    sweep_table,
 )
+from kept.evaluation.terminal_tables import drawn, drawn_fixture, drawn_report
 from kept.evaluation.trec import read_qrels, read_run
-from kept.settings import Settings
+from kept.knowledge_base.settings import Settings
 
 BELOW = FixtureVerdict.BELOW_ACCEPTANCE.exit_code
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class EvaluationTarget:
     """What is put to the test, and where its knowledge base gets its settings."""
 
     setup: Setup
@@ -59,7 +73,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QuestionSource:
     """Which questions are asked of which passages."""
 
     folder: Path
@@ -80,7 +94,7 @@ class Source:
         if self.limit is not None:
             found = found.limited(self.limit)
         for probe in self.probes:
-            found = found.probed(probes_of(probe, self.limit))
+            found = found.probed(load_probes(probe, self.limit))
         return found
 
 
@@ -90,7 +104,7 @@ def chosen(
     path: Path | None,
     measures: Sequence[str] | None = None,
     name: str | None = None,
-) -> Chosen:
+) -> EvaluationTarget:
     """Return what is tested, the command line before the settings file."""
     base, overrides = divided(settings_file(path) if path else {})
     given = {"preset": preset, "embedder": embedder}
@@ -102,11 +116,13 @@ def chosen(
         measures=ParsedMeasures.named(*(measures or DEFAULT_MEASURES)).names,
         name=name or (f"{settings.preset}, {path.name}" if path else settings.preset),
     )
-    return Chosen(setup, settings)
+    return EvaluationTarget(setup, settings)
 
 
 @contextmanager
-def _ready(given: Chosen, source: Source) -> Iterator[tuple[Collection, Corpus, Tell]]:
+def _ready(
+    given: EvaluationTarget, source: QuestionSource
+) -> Iterator[tuple[Collection, Corpus, Tell]]:
     """Load the collection and open its knowledge base, with a bar to watch."""
     asked = source.collection()
     with (
@@ -115,7 +131,7 @@ def _ready(given: Chosen, source: Source) -> Iterator[tuple[Collection, Corpus, 
             asked,
             given.settings,
             store=source.store,
-            tell=tell,
+            on_step=tell,
             progress=options.told_on_stderr(),
         ) as corpus,
     ):
@@ -123,8 +139,8 @@ def _ready(given: Chosen, source: Source) -> Iterator[tuple[Collection, Corpus, 
 
 
 def summary(
-    given: Chosen,
-    source: Source,
+    given: EvaluationTarget,
+    source: QuestionSource,
     out: Path | None,
     traces: bool,
     floors: Iterable[float],
@@ -135,7 +151,7 @@ def summary(
         raise InputError(msg)
     place = Place(out, traces) if out else None
     with _ready(given, source) as (asked, corpus, tell):
-        evaluation = evaluated(asked, corpus, given.setup, out=place, tell=tell)
+        evaluation = evaluated(asked, corpus, given.setup, out=place, on_step=tell)
         notes = notes_of(asked, corpus.lost)
     return summary_of(evaluation, floors=floors, notes=notes)
 
@@ -160,7 +176,7 @@ def foreign(
 
 
 def fixture(
-    name: str, given: Chosen, distractors: Path | None, written: int
+    name: str, given: EvaluationTarget, distractors: Path | None, written: int
 ) -> FixtureReport:
     """Run a fixture in its crowd."""
     if distractors is not None and not distractors.is_dir():
@@ -176,34 +192,39 @@ def fixture(
             given.settings,
             staging,
             overrides=given.setup.overrides,
-            tell=tell,
+            on_step=tell,
         )
 
 
-def pairs(path: Path, given: Chosen, same_from: float) -> PairsReport:
+def pairs(path: Path, given: EvaluationTarget, same_from: float) -> DuplicateReport:
     """Hold the ingestion rules against pairs of texts."""
     loaded = load_text_pairs(path)
     with bar("embedding openings") as tell:
-        return pairs_report(loaded, given.settings, same_from=same_from, tell=tell)
+        return pairs_report(loaded, given.settings, same_from=same_from, on_step=tell)
 
 
-def comparison(before: Path, after: Path, gates: Iterable[str]) -> Report:
+def comparison(before: Path, after: Path, gates: Iterable[str]) -> RunReport:
     """Hold one kept run against another."""
-    return compared(before, after, gates)
+    return report_of(
+        load_linked_run(after), against=load_linked_run(before), gates=gates
+    )
 
 
 def sweep(
-    given: Chosen, source: Source, options_: Sequence[str]
+    given: EvaluationTarget, source: QuestionSource, options_: Sequence[str]
 ) -> tuple[SweepPoint, ...]:
     """Try every combination of settings."""
     settings = grid(options_)
     with _ready(given, source) as (asked, corpus, tell):
-        return swept(asked, corpus, given.setup, settings, tell=tell)
+        return swept(asked, corpus, given.setup, settings, on_step=tell)
 
 
-def reports(report: Report, html: Path | None, junit: Path | None) -> None:
+def reports(report: RunReport, html: Path | None, junit: Path | None) -> None:
     """Write the page and the JUnit file, where asked for."""
-    write_reports(report, html=html, junit=junit)
+    for path, text in ((html, as_html), (junit, report_junit)):
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text(report), "utf-8")
 
 
 def show(found: Summary, as_json: bool) -> None:
@@ -240,7 +261,7 @@ def show(found: Summary, as_json: bool) -> None:
             ],
         )
     if report.abstention is not None:
-        print_drawn(abstention_tables(report.abstention))
+        print_drawn(drawn(abstention_tables(report.abstention)))
 
 
 def show_run(run: EvaluationRun, as_json: bool) -> None:
@@ -267,17 +288,17 @@ def show_fixture(report: FixtureReport, junit: Path | None, as_json: bool) -> No
     if as_json:
         print_json({**as_data(report), "exit_code": report.verdict.exit_code})
     else:
-        print_drawn(fixture_tables(report))
+        print_drawn(drawn_fixture(report))
 
 
-def show_pairs(found: PairsReport, as_json: bool) -> None:
+def show_pairs(found: DuplicateReport, as_json: bool) -> None:
     """Show every rule at every threshold."""
     if as_json:
-        print_json({**as_data(found.report), "notes": list(found.notes)})
+        print_json(as_data(found))
         return
     for note in found.notes:
         say(note)
-    print_drawn(duplicate_tables(found.report))
+    print_drawn(drawn(duplicate_tables(found)))
 
 
 def show_ratings(path: Path, as_json: bool) -> None:
@@ -286,21 +307,23 @@ def show_ratings(path: Path, as_json: bool) -> None:
     if as_json:
         print_json(as_data(found))
         return
-    print_drawn(ordinal_tables(found))
+    print_drawn(drawn(ordinal_tables(found)))
 
 
-def show_comparison(report: Report, as_json: bool) -> None:
+def show_comparison(report: RunReport, as_json: bool) -> None:
     """Show the differences, the blame and the gates."""
     if as_json:
         print_json(report_data(report))
     else:
-        print_drawn(report_tables(report))
+        print_drawn(drawn_report(report))
 
 
-def show_sweep(given: Chosen, points: Sequence[SweepPoint], as_json: bool) -> None:
+def show_sweep(
+    given: EvaluationTarget, points: Sequence[SweepPoint], as_json: bool
+) -> None:
     """Show every combination, the optimal ones marked."""
     measure = given.setup.measures[0]
     if as_json:
         print_json({"measure": measure, "points": as_data(points)})
     else:
-        print_drawn(sweep_tables(points, measure))
+        print_drawn(drawn([sweep_table(points, measure)]))

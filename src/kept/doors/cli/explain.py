@@ -6,18 +6,23 @@ from typing import Annotated, Any
 
 import typer
 
-from kept.cli import options
-from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
-from kept.cli.output import print_json, say
-from kept.cli.search import K
-from kept.differences import configuration_named, diff_configurations
+from kept.doors.cli import options
+from kept.doors.cli.filter_options import (
+    AsFilters,
+    Since,
+    Tags,
+    Types,
+    Until,
+    Where,
+    narrowed,
+)
+from kept.doors.cli.output import print_json, say
+from kept.doors.cli.search import K
 from kept.errors import InputError
-from kept.explain import why as why_of
-from kept.explain import why_not as why_not_of
-from kept.knowledge_base import KnowledgeBase
-from kept.replay import replay as run_again
-from kept.retrieve import Request
-from kept.telling import (
+from kept.explain.diff import configuration_named, diff_configurations
+from kept.explain.explanations import why as why_of
+from kept.explain.explanations import why_not as why_not_of
+from kept.explain.render import (
     difference_json,
     difference_lines,
     replayed_json,
@@ -27,6 +32,9 @@ from kept.telling import (
     why_not_json,
     why_not_lines,
 )
+from kept.explain.replay import replay as run_again
+from kept.knowledge_base.base import KnowledgeBase
+from kept.search.retrieve import Request
 
 DIFFERS = 9
 QUESTION_KEYS = ("question", "text", "query")

@@ -6,9 +6,17 @@ from typing import Annotated
 
 import typer
 
-from kept.comparisons import compared, every, number_in
 from kept.errors import InputError
-from kept.filters import BOUNDS, Filters, filters_of
+from kept.kernel.filter_operators import (
+    compared,
+    every,
+    number_in,
+)
+from kept.kernel.filters import (
+    BOUNDS,
+    Filters,
+    filters_of,
+)
 
 Types = Annotated[
     list[str] | None, typer.Option("--type", help="Only documents of this type.")

@@ -8,21 +8,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kept.cli import options
-from kept.cli.output import complain, counted, print_json, say
-from kept.cli.progress import byte_bar
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    complain,
+    counted,
+    print_json,
+    say,
+)
+from kept.doors.cli.progress import byte_bar
 from kept.errors import InputError, KeptError
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.receipts import Receipt
-from kept.render import receipt_json
-from kept.settings import Settings
-from kept.sources import Handing, Met
-from kept.text.reading import ReadOptions
-from kept.wiring import fetch_limits_of
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import Receipt
+from kept.ingest.sources import Handing, Met
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import fetch_limits_of
+from kept.search.render import receipt_json
+from kept.text.readers.files import ReadOptions
 
 if TYPE_CHECKING:
-    from kept.spread import Workers
+    from kept.knowledge_base.ray.ingestion import RayWorkers
 
 SOME_FAILED = 7
 SHOWN_MISSES = 3
@@ -166,7 +171,7 @@ def take_in(
     paths: list[str],
     *,
     as_json: bool,
-    workers: "Workers | None" = None,
+    workers: "RayWorkers | None" = None,
 ) -> dict[str, int]:
     """Ingest, tell each receipt as it is stored, and count them by status."""
     counts: dict[str, int] = {}
@@ -194,7 +199,7 @@ def _receipts(
     handing: Handing,
     paths: list[str],
     sizes: deque[int],
-    workers: "Workers | None",
+    workers: "RayWorkers | None",
 ) -> Iterator[Receipt]:
     """Yield the receipts; *sizes* gets the bytes of each text as it is handed in."""
     intake = base.store.intake(base.tenant)
@@ -217,13 +222,13 @@ def _receipts(
 
 def _workers(
     address: str | None, settings: Settings
-) -> AbstractContextManager["Workers | None"]:
+) -> AbstractContextManager["RayWorkers | None"]:
     """Return the workers of a cluster, or nobody where none is named."""
     if address is None:
         return nullcontext()
-    from kept.spread import Workers  # noqa: PLC0415 -- only where one is named
+    from kept.knowledge_base.ray.ingestion import RayWorkers  # noqa: PLC0415 -- only where one is named
 
-    return Workers(address, settings)
+    return RayWorkers(address, settings)
 
 
 def line(receipt: Receipt) -> str:

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import typer
 
-from kept.cli.output import (
+from kept.doors.cli.output import (
     INTERRUPTED,
     INTERRUPTION,
     ReaderGoneError,
@@ -16,7 +16,7 @@ from kept.cli.output import (
     log_to_stderr,
     use_terminal,
 )
-from kept.cli.quick import app_for
+from kept.doors.cli.quick_start import app_for
 from kept.errors import InputError, KeptError
 
 USAGE = 2

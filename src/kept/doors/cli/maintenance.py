@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
-from kept import models
-from kept.cli import options
-from kept.cli.output import print_json, print_table, say
-from kept.cli.progress import bar
-from kept.prompts import drift
-from kept.reembed import reembed as run_reembed
-from kept.stores.operations import Finding
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    print_json,
+    print_table,
+    say,
+)
+from kept.doors.cli.progress import bar
+from kept.models import weights as models
+from kept.models.prompts import drift
+from kept.stores.ports import DoctorFinding
+from kept.stores.reembed import reembed as run_reembed
 
 UNHEALTHY = 8
 
@@ -85,7 +89,7 @@ def doctor(
             base.store.rebuild()
         findings = base.store.examine(repair=not check_only)
     findings += [
-        Finding(
+        DoctorFinding(
             what="template drift", where=f"{one.name}.v{one.version}", detail=str(one)
         )
         for one in drift()

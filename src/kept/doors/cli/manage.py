@@ -4,9 +4,21 @@ from typing import Annotated
 
 import typer
 
-from kept.cli import options
-from kept.cli.output import counted, number, print_json, print_table, say, shortened
-from kept.render import alias_json, document_json, ledger_json, receipt_json
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    counted,
+    number,
+    print_json,
+    print_table,
+    say,
+    shortened,
+)
+from kept.search.render import (
+    alias_json,
+    document_json,
+    ledger_json,
+    receipt_json,
+)
 
 
 def documents(

@@ -7,11 +7,19 @@ from typing import Annotated
 
 import typer
 
-from kept.cli import options
-from kept.cli.output import INTERRUPTED, INTERRUPTION, complain
-from kept.cli.serve import Host, Port, tell
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    INTERRUPTED,
+    INTERRUPTION,
+    complain,
+)
+from kept.doors.cli.serve import (
+    Host,
+    Port,
+    tell,
+)
 from kept.errors import SettingsError
-from kept.knowledge_base import KnowledgeBase
+from kept.knowledge_base.base import KnowledgeBase
 
 
 def mcp(
@@ -44,7 +52,7 @@ def mcp(
         store=store, tenant=tenant, preset=preset, embedder=embedder
     )
     try:
-        from kept.mcp import serving  # noqa: PLC0415 -- brings the SDK
+        from kept.doors.mcp import server as serving  # noqa: PLC0415 -- brings the SDK
     except ModuleNotFoundError as error:
         if error.name is None or not error.name.startswith("mcp"):
             raise
@@ -61,7 +69,7 @@ def mcp(
             _leave_when_interrupted(base)
             serving.serve_stdio(base, allow_ingest=allow_ingest)
         return
-    from kept.http.settings import service_settings  # noqa: PLC0415 -- as above
+    from kept.doors.http.settings import service_settings  # noqa: PLC0415 -- as above
 
     given = {"host": host, "port": port}
     limits = service_settings(**{n: v for n, v in given.items() if v is not None})

@@ -5,9 +5,13 @@ from typing import Annotated
 
 import typer
 
-from kept.cli import options
-from kept.cli.output import print_json, print_table, say
-from kept.cli.progress import bar
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    print_json,
+    print_table,
+    say,
+)
+from kept.doors.cli.progress import bar
 
 
 def migrate(
@@ -25,7 +29,7 @@ def migrate(
     same command goes on where it stopped. For example:
     kept migrate ./kb postgresql://me@db.example.org/kept
     """
-    from kept.migrating import migrate as run  # noqa: PLC0415 -- loaded when asked for
+    from kept.knowledge_base.migration import migrate as run  # noqa: PLC0415 -- loaded when asked for
 
     with bar("migrating") as tell:
         moved = run(options.settings_of(), source, target, tell)

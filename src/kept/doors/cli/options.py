@@ -9,13 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from kept.cli.mistyped import tell_mistyped
+from kept.doors.cli.unknown_variables import tell_mistyped
 from kept.errors import InputError, NotFoundError, SettingsError
-from kept.filters import LARGEST
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
+from kept.kernel.filters import LARGEST
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import (
+    Progress,
+    store_exists,
+    store_writable,
+)
 from kept.stores.addresses import told
-from kept.wiring import Progress, store_exists, store_writable
 
 SHOWN_TENANTS = 5
 OPTIONAL = frozenset({"store", "tenant", "preset", "embedder", "max_chunks"})

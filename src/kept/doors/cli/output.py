@@ -11,14 +11,14 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kept.errors import SettingsError
-from kept.logs import (
+from kept._runtime import (
     as_line,
     configure_later,
     printable,
     take_over_libraries,
     with_trace_ids,
 )
+from kept.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

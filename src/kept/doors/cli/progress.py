@@ -56,7 +56,7 @@ def byte_bar(title: str, names: Sequence[str]) -> Iterator[Callable[[int], None]
         TimeRemainingColumn,
     )
 
-    from kept.sources import Survey  # noqa: PLC0415 -- only for people
+    from kept.ingest.sources import Survey  # noqa: PLC0415 -- only for people
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
     with (

@@ -21,18 +21,18 @@ def app_for(words: list[str]) -> typer.Typer:
     if words and set(words) <= VERSION_WORDS:
         return _version_alone()
     if not words or words[0] not in HOMES:
-        everything: typer.Typer = import_module("kept.cli.app").app
+        everything: typer.Typer = import_module("kept.doors.cli.app").app
         return everything
     alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
     alone.callback()(_nothing)
-    module = import_module(f"kept.cli.{HOMES[words[0]]}")
+    module = import_module(f"kept.doors.cli.{HOMES[words[0]]}")
     alone.command(words[0])(getattr(module, words[0]))
     return alone
 
 
 def _version_alone() -> typer.Typer:
     alone = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None)
-    version = import_module("kept.cli.version")
+    version = import_module("kept.doors.cli.version")
     alone.callback(invoke_without_command=True)(version.before_commands)
     return alone
 

@@ -7,32 +7,47 @@ from typing import Annotated, Any
 
 import typer
 
-from kept import examples_few_shot
-from kept.cli import options
-from kept.cli.output import complain, counted, print_json, say, say_all
-from kept.cli.progress import bar
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    complain,
+    counted,
+    print_json,
+    say,
+    say_all,
+)
+from kept.doors.cli.progress import bar
 from kept.errors import InputError
-from kept.evidence import EvidenceExtractor, hinted
-from kept.knowledge_base import KnowledgeBase
-from kept.labelling import ChunkScorer, ChunkScores, load_scores
-from kept.questionnaire import (
+from kept.few_shot import examples as examples_few_shot
+from kept.few_shot.extraction import (
+    ChunkScorer,
+    ChunkScores,
+    EvidenceExtractor,
+    hinted,
+    load_scores,
+)
+from kept.few_shot.questionnaire import (
     KeywordTagger,
     Questionnaire,
     load_questionnaire,
     phq8,
 )
-from kept.reference_store import (
+from kept.few_shot.store import (
     ChosenReferences,
     ReferenceStore,
     read_evidence,
     read_split,
     scored,
 )
-from kept.render import receipt_json
-from kept.settings import NO_SERVER, Settings
+from kept.few_shot.transcripts import (
+    ReferenceBuilder,
+    ReferenceChunk,
+    read_transcripts,
+)
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import NO_SERVER, Settings
+from kept.knowledge_base.wiring import LanguageModels, process_secret
+from kept.search.render import receipt_json
 from kept.stores.addresses import beside
-from kept.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
-from kept.wiring import LanguageModels, process_secret
 
 SCORES = "reference-scores.json"
 PRESET = "few_shot"

@@ -4,14 +4,33 @@ from typing import Annotated
 
 import typer
 
-from kept.cli import options
-from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
-from kept.cli.output import number, print_json, print_table, say, shortened
-from kept.counters import counters
-from kept.extractive import extracts, snippet_of
-from kept.funnel import account, dropped_by, funnel_rows, latest_first
-from kept.render import found_json
-from kept.retrieve import Found
+from kept.doors.cli import options
+from kept.doors.cli.filter_options import (
+    AsFilters,
+    Since,
+    Tags,
+    Types,
+    Until,
+    Where,
+    narrowed,
+)
+from kept.doors.cli.output import (
+    number,
+    print_json,
+    print_table,
+    say,
+    shortened,
+)
+from kept.kernel.counters import counters
+from kept.search.answer.extractive import extracts, snippet_of
+from kept.search.funnel import (
+    account,
+    dropped_by,
+    funnel_rows,
+    latest_first,
+)
+from kept.search.render import found_json
+from kept.search.retrieve import Found
 
 SHOWN_DROPS = 15
 

@@ -6,17 +6,31 @@ from typing import Annotated
 
 import typer
 
-from kept.candidates import Given, Passage
-from kept.candidates.lines import passages_in
-from kept.cli import options
-from kept.cli.narrowing import AsFilters, Since, Tags, Types, Until, Where, narrowed
-from kept.cli.output import print_json
-from kept.cli.search import Intent, K, Pin, print_found, print_funnel
+from kept.doors.cli import options
+from kept.doors.cli.filter_options import (
+    AsFilters,
+    Since,
+    Tags,
+    Types,
+    Until,
+    Where,
+    narrowed,
+)
+from kept.doors.cli.output import print_json
+from kept.doors.cli.search import (
+    Intent,
+    K,
+    Pin,
+    print_found,
+    print_funnel,
+)
 from kept.errors import UnreadableSourceError
-from kept.render import found_json
-from kept.retrieve import Request
-from kept.selecting import Selecting
-from kept.sources import standard_input
+from kept.ingest.sources import standard_input
+from kept.knowledge_base.select import Selecting
+from kept.search.render import found_json
+from kept.search.retrieve import Request
+from kept.search.select import Given, Passage
+from kept.search.select.json_lines import passages_in
 
 
 def select(

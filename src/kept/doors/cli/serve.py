@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from kept.cli import options
-from kept.cli.output import say
+from kept.doors.cli import options
+from kept.doors.cli.output import say
 
 Host = Annotated[
     str | None,
@@ -37,8 +37,8 @@ def serve(
     The first start makes an admin key and prints it once. Before there is a key,
     only this machine is listened to. For example: kept serve --store ./kb
     """
-    from kept.http.serving import serve as run  # noqa: PLC0415 -- brings fastapi
-    from kept.http.settings import service_settings  # noqa: PLC0415 -- as above
+    from kept.doors.http.server import serve as run  # noqa: PLC0415 -- brings fastapi
+    from kept.doors.http.settings import service_settings  # noqa: PLC0415 -- as above
 
     settings = options.settings_of(
         store=store, tenant=tenant, preset=preset, embedder=embedder

@@ -6,14 +6,18 @@ from typing import Annotated, Any
 
 import typer
 
-from kept.cli import options
-from kept.cli.output import print_json, print_table, say
+from kept.doors.cli import options
+from kept.doors.cli.output import (
+    print_json,
+    print_table,
+    say,
+)
 from kept.errors import SettingsError
-from kept.presets import preset as preset_named
-from kept.presets.overrides import ShownSetting, shown
-from kept.settings import Settings
+from kept.kernel.presets import preset as preset_named
+from kept.kernel.presets.overrides import ShownSetting, shown
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import store_exists
 from kept.stores.addresses import told
-from kept.wiring import store_exists
 
 
 def settings(

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Iterable, Mapping
 
-from kept.llm.settings import JudgeSettings, LLMSettings
-from kept.logs import Logger
-from kept.presets import PRESETS, PresetSettings
-from kept.settings import Settings
+from kept._runtime import Logger
+from kept.kernel.presets import PRESETS, PresetSettings
+from kept.knowledge_base.settings import Settings
+from kept.models.settings import JudgeSettings, LLMSettings
 
 OURS = "KEPT_"
 ELSEWHERE = frozenset(
@@ -76,7 +76,7 @@ def _read_often() -> set[str]:
 
 def _read_by_servers() -> set[str]:
     """Return what the service and the clients of language models read."""
-    from kept.http.settings import ServiceSettings  # noqa: PLC0415 -- seldom needed
+    from kept.doors.http.settings import ServiceSettings  # noqa: PLC0415 -- seldom needed
 
     return {
         f"{kind.model_config.get('env_prefix', '')}{field}".upper()

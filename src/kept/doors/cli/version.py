@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from kept.cli.output import print_json, say_all
+from kept.doors.cli.output import print_json, say_all
 
 Version = Annotated[
     bool,
@@ -22,7 +22,7 @@ def before_commands(
 ) -> None:
     """Say what this Kept is, where that is asked for."""
     if version:
-        from kept.about import about  # noqa: PLC0415 -- not for every command
+        from kept.doors.about import about  # noqa: PLC0415 -- not for every command
 
         facts = about()
         if as_json:

@@ -1,10 +1,12 @@
-"""Problems: one shape for every error, with a code from one list."""
+"""Problems: one shape for every error response, with a code from one list."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
@@ -15,7 +17,7 @@ MEDIA_TYPE = "application/problem+json"
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One kind of problem: its status, its title, and what to do about it."""
+    """One kind of problem: its status, its title, and advice for the client."""
 
     status: int
     title: str
@@ -24,26 +26,22 @@ class Code:
 
 CODES: Mapping[str, Code] = {
     "invalid_request": Code(
-        422, "The request is not as documented", "Mend the fields that errors names."
+        422, "The request is not as documented", "Correct the fields that errors names."
     ),
     "invalid_json": Code(
-        400, "The body is no JSON", "Send JSON in UTF-8, not nested too deeply."
+        400, "The body is not JSON", "Send JSON in UTF-8, not nested too deeply."
     ),
     "invalid_encoding": Code(
-        400,
-        "The body is not what Content-Encoding says",
-        "Send it whole as gzip, or without Content-Encoding.",
+        400, "The body is not what Content-Encoding says", "Send it whole as gzip."
     ),
     "invalid_form": Code(
-        400,
-        "The form cannot be read",
-        "Send multipart/form-data with its boundary, of at most 1,000 fields.",
+        400, "The form cannot be read", "Send multipart/form-data, at most 1,000 parts."
     ),
     "invalid_input": Code(
-        422, "What was handed in cannot be used", "The detail says what was expected."
+        422, "The input cannot be used", "The detail says what was expected."
     ),
     "invalid_cursor": Code(
-        422, "The cursor is none of ours", "Use next_cursor of the page before."
+        422, "The cursor is invalid", "Use next_cursor of the previous page."
     ),
     "invalid_setting": Code(
         422, "A setting is unknown or out of range", "The detail names the range."
@@ -52,9 +50,7 @@ CODES: Mapping[str, Code] = {
         422, "The URL may not be fetched", "Ask for its host to be allowed."
     ),
     "idempotency_key_reused": Code(
-        422,
-        "The idempotency key belongs to another request",
-        "Use a new key for a new request.",
+        422, "The idempotency key belongs to another request", "Use a new key."
     ),
     "unauthenticated": Code(
         401, "A valid key is needed", "Send Authorization: Bearer KEY."
@@ -64,25 +60,23 @@ CODES: Mapping[str, Code] = {
     ),
     "csrf_failed": Code(
         403,
-        "The CSRF token is missing or wrong",
-        "Send the token of GET /v1/session as X-CSRF-Token.",
+        "The X-CSRF-Token is missing or wrong",
+        "GET /v1/session returns the token.",
     ),
-    "not_found": Code(404, "There is no such thing here", "Check the id."),
+    "not_found": Code(404, "Nothing has this id", "Check the id."),
     "no_such_route": Code(404, "There is no such route", "See the reference."),
     "method_not_allowed": Code(
-        405, "The route has no such method", "Allow lists those it has."
+        405, "The route has no such method", "The header Allow lists its methods."
     ),
     "idempotency_in_progress": Code(
-        409, "The same request is still being worked on", "Wait, then send it again."
+        409, "The same request is still running", "Wait, then send it again."
     ),
     "body_too_large": Code(413, "The body is too large", "Send less at once."),
     "unsupported_media_type": Code(
         415, "The body has an unknown type", "Send JSON, or files as multipart."
     ),
     "unsupported_encoding": Code(
-        415,
-        "The body has an unknown Content-Encoding",
-        "Send it as gzip, or as it is; Accept-Encoding lists what is taken.",
+        415, "The body has an unknown Content-Encoding", "Send gzip, or no encoding."
     ),
     "rate_limited": Code(
         429, "The key has made too many requests", "Wait as long as Retry-After says."
@@ -91,9 +85,7 @@ CODES: Mapping[str, Code] = {
         429, "Too many jobs are unfinished", "Wait for some of them to end."
     ),
     "too_many_streams": Code(
-        429,
-        "The tenant follows too many jobs at once",
-        "Let go of some streams, or ask for jobs without following them.",
+        429, "The tenant follows too many jobs", "Close some streams, or poll instead."
     ),
     "internal": Code(
         500, "This is a bug in Kept", "Report it with the request id of instance."
@@ -131,7 +123,7 @@ CODES: Mapping[str, Code] = {
     "store_full": Code(507, "The disk is full", "Make room, then try again."),
 }
 
-# The first that fits counts, so subclasses stand before their parents.
+# The first match counts, so subclasses stand before their parents.
 ERRORS: tuple[tuple[type[errors.KeptError], str], ...] = (
     (errors.NotFoundError, "not_found"),
     (errors.UrlRefusedError, "url_refused"),
@@ -149,13 +141,16 @@ ERRORS: tuple[tuple[type[errors.KeptError], str], ...] = (
 )
 
 SERVER_ERROR = 500
+SHOWN_FAULTS = 20
+# What Starlette and FastAPI say, word for word.
 NO_FILE = "Expected UploadFile"
 UNREADABLE = "There was an error parsing the body"
-SHOWN_FAULTS = 20
+
+M = TypeVar("M", bound=BaseModel)
 
 
 class Problem(HTTPException):
-    """An error with a code of the list, ready to be shown."""
+    """An error with a code of the list; *more* are further members of its JSON."""
 
     def __init__(
         self,
@@ -163,42 +158,31 @@ class Problem(HTTPException):
         detail: str = "",
         *,
         headers: Mapping[str, str] | None = None,
-        **more: Any,  # noqa: ANN401 -- extension members, shown as they are
+        **more: Any,  # noqa: ANN401 -- anything that JSON can hold
     ) -> None:
         known = CODES[code]
         super().__init__(known.status, detail or known.advice, headers=headers)
         self.code = code
         self.more = more
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A problem as the client sees it."""
-
-    code: str
-    detail: str
-    instance: str
-    more: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    headers: Mapping[str, str] | None = None
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the members of the problem."""
+    def as_data(self, request_id: str) -> dict[str, Any]:
+        """Return the members of the problem as JSON."""
         known = CODES[self.code]
         return {
             "type": f"urn:kept:problem:{self.code}",
             "title": known.title,
             "status": known.status,
             "detail": self.detail,
-            "instance": f"urn:kept:request:{self.instance}",
+            "instance": f"urn:kept:request:{request_id}",
             "code": self.code,
             **self.more,
         }
 
-    def response(self) -> JSONResponse:
-        """Return the answer to the client."""
+    def response(self, request_id: str) -> JSONResponse:
+        """Return the response to the client."""
         return JSONResponse(
-            self.as_data(),
-            status_code=CODES[self.code].status,
+            self.as_data(request_id),
+            status_code=self.status_code,
             headers=dict(self.headers or {}),
             media_type=MEDIA_TYPE,
         )
@@ -210,16 +194,16 @@ def code_of(error: errors.KeptError) -> str:
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return the problem that *error* is to a client.
+    """Return the problem that a client gets for *error*.
 
-    What is wrong inside is told to the log; the client hears what kind it is.
+    The sentence of a server error stays in the log: it may name paths and hosts.
     """
     if isinstance(error, Problem):
         return error
     if isinstance(error, errors.KeptError):
         code = code_of(error)
-        inside = CODES[code].status >= SERVER_ERROR
-        return Problem(code, "" if inside else _without_commands(str(error)))
+        internal = CODES[code].status >= SERVER_ERROR
+        return Problem(code, "" if internal else _without_commands(str(error)))
     if isinstance(error, RequestValidationError):
         return _of_validation(error)
     if isinstance(error, HTTPException):
@@ -227,46 +211,58 @@ def problem_of(error: Exception) -> Problem:
     return Problem("internal")
 
 
-# What a command line lists and tells, there is at this door under another name.
-COMMANDS = {
-    "'kept documents' lists": "the list of documents has",
-    "'kept aliases' lists": "the list of aliases has",
-    "'kept why-not' tells": "why-not tells",
-    "'kept references build' makes": "building references makes",
-}
+def validated(model: type[M], given: object, whole: str) -> M:
+    """Return *given* as a model; a problem names the first wrong field, else *whole*.
+
+    For forms, and JSON in a form: FastAPI validates the other bodies itself.
+    """
+    try:
+        return model.model_validate(given)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"])) or whole
+        detail = f"{where}: {_plain(fault['msg'])}"
+        raise Problem("invalid_input", detail) from None
+
+
+# Messages advise commands that a client of the service cannot run.
+COMMANDS = (
+    (re.compile("'kept (documents|aliases)' lists"), r"the list of \1 has"),
+    (re.compile("'kept why-not'"), "why-not"),
+    (re.compile("'kept references build'"), "building references"),
+)
 
 
 def _without_commands(message: str) -> str:
-    """Return a message that advises nothing which a client cannot do."""
-    for command, here in COMMANDS.items():
-        message = message.replace(command, here)
+    for command, instead in COMMANDS:
+        message = command.sub(instead, message)
     return message
 
 
 def _of_validation(error: RequestValidationError) -> Problem:
-    """Name every field that is wrong, without repeating what was in it."""
+    """Name every field that is wrong, without repeating its value."""
     faults = error.errors()
     if isinstance(error.body, bytes):
         msg = "the body is not sent as JSON; say Content-Type: application/json"
         return Problem("unsupported_media_type", msg)
     if any(fault["type"] == "json_invalid" for fault in faults):
         return Problem("invalid_json", "the body is not valid JSON")
-    told = [
+    shown = [
         {"at": [str(part) for part in fault["loc"]], "message": _plain(fault["msg"])}
         for fault in faults[:SHOWN_FAULTS]
     ]
-    first = told[0]
+    first = shown[0]
     detail = f"{'.'.join(first['at'])}: {first['message']}"
-    return Problem("invalid_request", detail, errors=told)
+    return Problem("invalid_request", detail, errors=shown)
 
 
 def _plain(message: str) -> str:
-    """Return what was wrong with a field, without words of the framework."""
-    told = message.removeprefix("Value error, ")
-    return "expected a file with a name" if told.startswith(NO_FILE) else told
+    """Return a message about a field without words of the framework."""
+    plain = message.removeprefix("Value error, ")
+    return "expected a file with a name" if plain.startswith(NO_FILE) else plain
 
 
-_PLAIN = {
+_CODE_OF_STATUS = {
     400: "invalid_form",
     401: "unauthenticated",
     403: "forbidden",
@@ -281,6 +277,6 @@ _PLAIN = {
 def _of_http(error: HTTPException) -> Problem:
     if error.detail == UNREADABLE:
         return Problem("invalid_json")
-    code = _PLAIN.get(error.status_code, "internal")
+    code = _CODE_OF_STATUS.get(error.status_code, "internal")
     detail = error.detail if code == "invalid_form" else ""
     return Problem(code, detail, headers=error.headers)

@@ -1,4 +1,4 @@
-"""Limits: how much is worked on at once, and how often a key may ask."""
+"""Limits: threads, requests per minute of a key, and event streams per tenant."""
 
 import asyncio
 import contextvars
@@ -9,19 +9,19 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from kept.http.problems import Problem
+from kept.doors.http.problems import Problem
 
 T = TypeVar("T")
 MINUTE = 60.0
+# Bounds the memory; a key that is dropped starts again with a full bucket.
 REMEMBERED_KEYS = 10_000
-RETRY_STREAM = "5"
+RETRY_STREAM = {"Retry-After": "5"}
 
 
-class Workers:
-    """A fixed number of threads, and a short queue before them.
+class WorkerThreads:
+    """A fixed number of threads with a short queue; more work is refused at once.
 
-    The threads live as long as the service, because each holds connections to the
-    store. What would wait behind a full queue is turned away at once.
+    The threads live as long as the service, because each holds database connections.
     """
 
     def __init__(self, threads: int, queue: int) -> None:
@@ -30,39 +30,42 @@ class Workers:
         self.inside = 0
 
     async def __call__(self, work: Callable[[], T]) -> T:
-        """Do *work* in a thread, unless too much is waiting already."""
+        """Run *work* in a thread, or raise if the queue is full."""
+        # A cancelled request must not free its place: its thread is still busy.
         return await asyncio.shield(self.submit(work))
 
     async def finish(self, work: Callable[[], T]) -> T:
-        """Do the last of what was taken already, however much is waiting."""
-        return await asyncio.shield(self._begun(work))
+        """Run the last step of an accepted request, even if the queue is full."""
+        return await asyncio.shield(self._submitted(work))
 
     def submit(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """Begin *work*, or refuse it at once."""
+        """Queue *work*, or raise if the queue is full."""
         if self.inside >= self._most:
             raise Problem("overloaded", headers={"Retry-After": "1"})
-        return self._begun(work)
+        return self._submitted(work)
 
-    def _begun(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+    def _submitted(self, work: Callable[[], T]) -> "asyncio.Future[T]":
         self.inside += 1
-        loop = asyncio.get_running_loop()
+        # The thread needs the context variables: the OpenTelemetry span is one.
         run = partial(contextvars.copy_context().run, work)
-        future = loop.run_in_executor(self._pool, run)
-        future.add_done_callback(self._left)
+        future = asyncio.get_running_loop().run_in_executor(self._pool, run)
+        future.add_done_callback(self._ended)
         return future
 
     def close(self) -> None:
-        """Finish what was taken and stop."""
+        """Finish the queued work and stop the threads."""
         self._pool.shutdown()
 
-    def _left(self, future: "asyncio.Future[T]") -> None:
+    def _ended(self, future: "asyncio.Future[T]") -> None:
         self.inside -= 1
+        # Reading the exception keeps asyncio from logging it as never retrieved,
+        # where the request that waited for it is gone.
         if not future.cancelled():
             future.exception()
 
 
-class Rates:
-    """A bucket of requests for each key, refilled by the minute."""
+class RateLimit:
+    """A token bucket for each key, refilled over a minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float]) -> None:
         self._per_minute = per_minute
@@ -70,7 +73,8 @@ class Rates:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, key_id: str, rate: int | None) -> None:
-        """Count a request of a key, or say how long it has to wait."""
+        """Count a request of a key, or raise with the seconds to wait."""
+        # Without a lock: only the event loop calls it.
         most = float(rate or self._per_minute)
         now = self._clock()
         left, then = self._buckets.get(key_id, (most, now))
@@ -88,10 +92,10 @@ class Rates:
             self._buckets.popitem(last=False)
 
 
-class Places:
-    """A number of places that tenants share: nobody has more than are still free.
+class StreamPlaces:
+    """Places for event streams, shared by tenants: none may hold more than are free.
 
-    So one tenant alone gets half of them, and whoever comes next finds some.
+    A single tenant gets half of them, and the next one still finds some.
     """
 
     def __init__(self, most: int) -> None:
@@ -100,22 +104,19 @@ class Places:
 
     @property
     def taken(self) -> int:
-        """How many there are taken by all together."""
+        """How many places are taken by all tenants together."""
         return self._taken.total()
 
     def take(self, tenant: str) -> Callable[[], None]:
-        """Take a place, or say that it is not to be had; return what gives it back."""
-        free, mine = self._most - self.taken, self._taken[tenant]
+        """Take a place and return the function that frees it, or raise."""
+        free, own = self._most - self.taken, self._taken[tenant]
         if not free:
-            raise Problem("overloaded", headers={"Retry-After": RETRY_STREAM})
-        if mine >= free:
-            raise Problem(
-                "too_many_streams",
-                f"the tenant has {mine} of {self._most}, and others shall find some",
-                headers={"Retry-After": RETRY_STREAM},
-            )
+            raise Problem("overloaded", headers=RETRY_STREAM)
+        if own >= free:
+            msg = f"the tenant has {own} of {self._most}; the rest is for other tenants"
+            raise Problem("too_many_streams", msg, headers=RETRY_STREAM)
         self._taken[tenant] += 1
-        return partial(self._left, tenant)
+        return partial(self._free, tenant)
 
-    def _left(self, tenant: str) -> None:
+    def _free(self, tenant: str) -> None:
         self._taken -= Counter([tenant])

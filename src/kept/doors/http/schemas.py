@@ -1,4 +1,4 @@
-"""What clients send: every field bounded, unknown ones refused."""
+"""Request bodies: every field has bounds, and unknown fields are refused."""
 
 from typing import Annotated, Any
 
@@ -6,6 +6,8 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    Json,
+    JsonValue,
     StrictFloat,
     StrictInt,
     StrictStr,
@@ -13,12 +15,20 @@ from pydantic import (
     model_validator,
 )
 
-from kept.filters import MOST_CONDITIONS, Filters, Operator, filters_json, filters_of
-from kept.model import Authority, TimeHorizon
-from kept.retrieve import Request
-from kept.stores.access import Role
+from kept.kernel.filters import (
+    MOST_CONDITIONS,
+    Filters,
+    Operator,
+    filters_json,
+    filters_of,
+)
+from kept.search.retrieve import Request
+from kept.search.select.json_lines import PassageLine
+from kept.stores.service.keys import Role
+from kept.text.draft import Authority, TimeHorizon
 
 DEEPEST = 32
+# The largest integer of SQLite and PostgreSQL.
 LARGEST = 2**63 - 1
 SHORT, LONG = 200, 2_000
 MOST_NAMES = 1_000
@@ -32,7 +42,7 @@ Question = Annotated[
 
 
 def check_json(value: object, depth: int = 0) -> None:
-    """Refuse what JSON can be misused for: half characters, endless numbers, depth."""
+    """Refuse half surrogate pairs, numbers that no database holds, and deep nesting."""
     if depth > DEEPEST:
         msg = f"nested deeper than {DEEPEST}"
         raise ValueError(msg)
@@ -59,19 +69,25 @@ def _check_text(text: str) -> None:
 
 
 class Body(BaseModel):
-    """A body of JSON; half characters and unknown fields are refused."""
+    """A JSON body."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    # Before the fields are read: a field of any type would keep what is wrong.
     @model_validator(mode="before")
     @classmethod
-    def _is_plain(cls, value: Any) -> Any:  # noqa: ANN401 -- whatever was sent
+    def _is_plain(cls, value: Any) -> Any:  # noqa: ANN401 -- any JSON
         check_json(value)
         return value
 
 
+def example(**body: JsonValue) -> ConfigDict:
+    """Return the configuration of a body with an example for the OpenAPI."""
+    return ConfigDict(json_schema_extra={"examples": [body]})
+
+
 class LenientBody(Body):
-    """A body of somebody else's API: fields that we do not know are passed over."""
+    """A body of another product's API, whose unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -81,22 +97,17 @@ class ConditionIn(Body):
 
     key: Line
     operator: Operator
+    # Strict, or true would become 1 and "5" the number 5.
     value: StrictStr | StrictInt | StrictFloat | None = None
 
 
 class FiltersIn(Body):
-    """Which documents and chunks may take part at all; all conditions have to hold."""
+    """Which documents and chunks are searched; all conditions have to hold."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "tags": ["leave"],
-                    "where": [{"key": "year", "operator": "gte", "value": 2024}],
-                    "none_of": [{"metadata": {"team": "sales"}}],
-                }
-            ]
-        }
+    model_config = example(
+        tags=["leave"],
+        where=[{"key": "year", "operator": "gte", "value": 2024}],
+        none_of=[{"metadata": {"team": "sales"}}],
     )
 
     types: Names = []
@@ -112,40 +123,35 @@ class FiltersIn(Body):
     none_of: list["FiltersIn"] = Field(default=[], max_length=MOST_CONDITIONS)
 
     def filters(self) -> Filters:
-        """Return them as the library knows them."""
+        """Return the filters of the library."""
         return filters_of(self.model_dump())
 
     @classmethod
     def of(cls, filters: Filters) -> "FiltersIn":
-        """Return filters as a client would send them."""
+        """Return filters of the library as a body."""
         return cls.model_validate(filters_json(filters))
 
 
 class SearchIn(Body):
-    """A question with everything that decides its answer."""
+    """A question with all options that decide its answer."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "question": "how many days of leave do employees have",
-                    "k": 5,
-                    "filters": {"tags": ["leave"]},
-                }
-            ]
-        }
+    model_config = example(
+        question="how many days of leave do employees have",
+        k=5,
+        filters={"tags": ["leave"]},
     )
 
+    # The bounds of both are settings, which within_limits checks.
     question: Question
     k: int | None = Field(default=None, ge=1, description="How many come back.")
     filters: FiltersIn = FiltersIn()
     intent: Name = Field(default="other", description="For per-intent caps.")
     item: Name | None = Field(default=None, description="Item of a questionnaire.")
-    pinned: Names = Field(default=[], description="Chunks that are forced in.")
+    pinned: Names = Field(default=[], description="Chunks or passages to force in.")
     preset: Name | None = Field(default=None, description="How passages are chosen.")
 
     def request(self, tenant: str) -> Request:
-        """Return it as the library knows it."""
+        """Return the request of the library."""
         return Request(
             question=self.question,
             tenant=tenant,
@@ -157,43 +163,68 @@ class SearchIn(Body):
         )
 
 
-class AskIn(SearchIn):
-    """A question that wants an answer."""
+class AnswerIn(SearchIn):
+    """A question to answer in words."""
 
     extractive: bool = Field(
         default=False, description="Answer word for word, also if a model is there."
     )
+
+
+class AskIn(AnswerIn):
+    """A question to answer in words, at once or piece by piece."""
+
     stream: bool = Field(
         default=False, description="Answer by server-sent events, piece by piece."
     )
 
 
 class WhyIn(SearchIn):
-    """A chunk, and the question it was weighed for."""
+    """A chunk, and the question for which to explain it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"question": "days of leave", "chunk_id": "d502169a7811:0000"}]
-        }
-    )
+    model_config = example(question="days of leave", chunk_id="d502169a7811:0000")
 
     chunk_id: Line
 
 
 class WhyNotIn(SearchIn):
-    """A document, chunk, alias or source, and the question it does not answer."""
+    """A document, chunk, alias or source, and the question whose answer lacks it."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"question": "days of leave", "named": "handbook.md"}]
-        }
-    )
+    model_config = example(question="days of leave", named="handbook.md")
 
     named: Line
 
 
+class SelectIn(SearchIn):
+    """A question, passages found elsewhere, and what their scores mean."""
+
+    model_config = example(
+        question="how many days of leave do employees have",
+        scores="distance",
+        passages=[
+            {"id": "a", "text": "28 days of leave a year.", "score": 0.2},
+            {"id": "b", "text": "The pump costs 410 euro.", "score": 0.7},
+        ],
+    )
+
+    passages: list[PassageLine]
+    scores: Name = Field(
+        description="What the scores mean: cosine, cosine_distance, similarity, "
+        "distance, bm25, rerank, order (none, but the best come first) or none."
+    )
+    order: Name | None = Field(
+        default=None, description="Whose order counts: given (default) or kept."
+    )
+    cosines: Name = Field(
+        default="own", description="Measure by our own cosines, or by the given ones."
+    )
+    ids: Name = Field(
+        default="derived", description="Missing ids are derived, or required."
+    )
+
+
 class DocumentFields(Body):
-    """What is declared of a document."""
+    """The declared fields of a document."""
 
     title: Line = ""
     source_uri: Line = Field(
@@ -210,7 +241,8 @@ class DocumentFields(Body):
     labels: dict[str, int | None] = Field(default={}, max_length=MOST_NAMES)
 
     def declared(self) -> dict[str, Any]:
-        """Return what was declared, and nothing else."""
+        """Return the fields that were given."""
+        # A default must not override what a file says about itself.
         given = self.model_dump(exclude_unset=True, exclude={"text", "url"})
         return {name: value for name, value in given.items() if value is not None}
 
@@ -230,29 +262,29 @@ class DocumentIn(DocumentFields):
 
 
 class DocumentsIn(Body):
-    """Documents to take in."""
+    """Documents to ingest."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "documents": [
-                        {
-                            "text": "Employees have 28 days of leave a year.",
-                            "title": "Handbook",
-                            "source_uri": "handbook/leave",
-                        }
-                    ]
-                }
-            ]
-        }
+    model_config = example(
+        documents=[
+            {
+                "text": "Employees have 28 days of leave a year.",
+                "title": "Handbook",
+                "source_uri": "handbook/leave",
+            }
+        ]
     )
 
     documents: list[DocumentIn] = Field(min_length=1, max_length=MOST_NAMES)
 
 
+class FormFields(Body):
+    """The declared fields of all files of a form, as JSON in one of its parts."""
+
+    fields: Json[DocumentFields]
+
+
 class SignIn(Body):
-    """The key that a browser signs in with."""
+    """The key to sign a browser in with."""
 
     key: str = Field(max_length=LONG, examples=["kept_3f0c9a1b2c4d_secret"])
 
@@ -280,7 +312,7 @@ class PolicyIn(Body):
 
 
 class SettingsIn(Body):
-    """Settings of a tenant's own, to give and to take back."""
+    """Settings of a tenant's own, to set and to remove."""
 
     set: dict[str, Any] = Field(
         default={}, max_length=MOST_NAMES, examples=[{"TOP_K": 5}]
@@ -291,7 +323,7 @@ class SettingsIn(Body):
 
 
 class PreviewIn(Body):
-    """Settings to try on recorded questions, or on given ones."""
+    """Settings to try on the given questions, or else on recorded ones."""
 
     set: dict[str, Any] = Field(
         default={}, max_length=MOST_NAMES, examples=[{"relevance_floor": 0.2}]

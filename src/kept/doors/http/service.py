@@ -1,4 +1,4 @@
-"""The service: what all requests share, made once and let go of at the end."""
+"""The service: what all requests share, from the start of the app to its end."""
 
 import asyncio
 import threading
@@ -8,22 +8,22 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-from kept.asking import Asked
+from kept.doors.http.metrics import Metrics
+from kept.doors.http.rate_limits import RateLimit, StreamPlaces, WorkerThreads
+from kept.doors.http.response_cache import ResponseCache
+from kept.doors.http.sessions import Signer
+from kept.doors.http.settings import ServiceSettings
 from kept.errors import SettingsError
-from kept.http.cache import Cached
-from kept.http.ingesting import Runner
-from kept.http.limits import Places, Rates, Workers
-from kept.http.metrics import Metrics
-from kept.http.sessions import Signer
-from kept.http.settings import ServiceSettings
-from kept.knowledge_base import KnowledgeBase
-from kept.retrieve import Found
-from kept.settings import Settings
-from kept.stores.access import Access, Key, Role
-from kept.stores.audit import AuditLog
-from kept.stores.idempotency import Replies
-from kept.stores.jobs import Jobs
-from kept.stores.pages import Pages
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.job_worker import JobWorker
+from kept.knowledge_base.settings import Settings
+from kept.search.answer.ask import Asked
+from kept.search.retrieve import Found
+from kept.stores.pagination import Pages
+from kept.stores.service.audit_log import AuditLog
+from kept.stores.service.idempotency import Replies
+from kept.stores.service.jobs import Jobs
+from kept.stores.service.keys import Access, Key, Policy, Role
 
 OPERATOR = "operator"
 
@@ -37,7 +37,7 @@ class Clocks:
 
 
 class Service:
-    """One store with the people, jobs and limits around it."""
+    """One store with its keys, audit, jobs, caches and limits."""
 
     def __init__(
         self, settings: Settings, limits: ServiceSettings, clocks: Clocks
@@ -54,36 +54,35 @@ class Service:
         self.jobs = Jobs(database, self.holds)
         self.signer = Signer(self.access.signing_secret())
         self.metrics = Metrics()
-        self.workers = Workers(limits.threads, limits.queue)
-        self.answering = Workers(limits.threads, limits.queue)
-        self.rates = Rates(limits.rate_per_minute, clocks.steady)
-        self.found: Cached[tuple[Found, str]] = Cached(
-            limits.cache_seconds, limits.cache_entries, clocks.steady
-        )
-        self.asked: Cached[tuple[Asked, str]] = Cached(
-            limits.cache_seconds, limits.cache_entries, clocks.steady
-        )
+        self.workers = WorkerThreads(limits.threads, limits.queue)
+        # Language models take seconds: answers must not occupy the threads of searches.
+        self.answering = WorkerThreads(limits.threads, limits.queue)
+        self.rates = RateLimit(limits.rate_per_minute, clocks.steady)
+        size = (limits.cache_seconds, limits.cache_entries, clocks.steady)
+        self.found: ResponseCache[tuple[Found, str]] = ResponseCache(*size)
+        self.asked: ResponseCache[tuple[Asked, str]] = ResponseCache(*size)
         self.spool = self.base.store.spool()
-        self.runner = Runner(
+        self.runner = JobWorker(
             jobs=self.jobs,
             base_of=self.base_of,
             spool=self.spool,
             done=lambda status: self.metrics.documents.labels(status).inc(),
         )
-        self.following = Places(limits.streams)
+        self.following = StreamPlaces(limits.streams)
         self.stopping = threading.Event()
         self.warm = False
         self._warming = threading.Lock()
         self.metrics.watch(self._gauges)
 
     def first_key(self) -> str | None:
-        """Make sure that somebody can administer; return a key that was just made.
+        """Make sure that there is a key to administer with; return one that was made.
 
-        The key that the settings name is taken before one is made.
+        The key in the settings takes precedence over making one.
         """
         given = self.limits.admin_key
         if given is not None:
             token = given.get_secret_value()
+            # A key that has this id already stays as it is, and may be revoked.
             self.access.create(OPERATOR, Role.ADMIN, None, token=token)
             if self.access.check(token) is None:
                 msg = (
@@ -98,43 +97,43 @@ class Service:
         return token
 
     def warm_up(self) -> None:
-        """Load what every question needs, so that all tenants share it.
-
-        The store is claimed for the embedder, so that no tenant can tell from its
-        fingerprints whether another has handed anything in.
-        """
+        """Load the models that every question needs, once for all tenants."""
         with self._warming:
             if not self.warm:
                 self.base.demand_parts()
                 embedder, _ = self.base.embedder, self.base.parts
                 _ = self.base.calibration
+                # Fingerprints change with the embedder: claimed only by the first
+                # ingest, they would show a tenant that another one has ingested.
                 self.base.store.claim(embedder.id, embedder.dimension)
                 self.warm = True
 
-    def base_of(self, tenant: str, preset: str | None = None) -> KnowledgeBase:
-        """Return a tenant's view of the store; it is not to be closed.
+    def base_of(
+        self, tenant: str, preset: str | None = None, policy: Policy | None = None
+    ) -> KnowledgeBase:
+        """Return a tenant's view of the store; the caller must not close it.
 
-        What the tenant allows to be kept of its questions decides what is recorded.
+        Queries are recorded as the tenant's policy allows.
         """
         self.warm_up()
-        mine = copy(self.base)
+        # The copy shares the store, the models and the recorder.
+        view = copy(self.base)
         changes: dict[str, Any] = {"tenant": tenant}
         if preset is not None:
             changes["preset"] = preset
         if self.settings.record_queries != "off":
-            policy = self.access.policy(tenant)
-            plain = policy.keep_questions and not policy.redact_personal
-            changes["record_queries"] = "text" if plain else "fingerprints"
-        mine.tenant = tenant
-        mine.settings = self.settings.changed(**changes)
-        return mine
+            allowed = policy or self.access.policy(tenant)
+            changes["record_queries"] = "text" if allowed.keeps_text else "fingerprints"
+        view.tenant = tenant
+        view.settings = self.settings.changed(**changes)
+        return view
 
     def pages(self, tenant: str) -> Pages:
         """Return a tenant's long lists."""
         return Pages(self.base.store.database, tenant)
 
     def key_of_session(self, cookie: str) -> tuple[Key, str] | None:
-        """Return whose session a cookie is, and its CSRF token."""
+        """Return the key of a session cookie, and the session's CSRF token."""
         token = self.signer.opened(cookie)
         if token is None:
             return None
@@ -142,16 +141,17 @@ class Service:
         return None if key is None else (key, self.signer.csrf(token))
 
     def start(self) -> None:
-        """Begin to work on jobs."""
+        """Start to work on jobs."""
         self.runner.start(asyncio.get_running_loop())
 
     def stop(self) -> None:
-        """Take no more requests; streams end, and jobs pause where they are."""
+        """Accept no more requests, end event streams, and pause jobs."""
         self.stopping.set()
         self.runner.stop()
 
     def close(self) -> None:
-        """Finish what was acknowledged and let go of every file."""
+        """Finish what was accepted, and close the store."""
+        # Jobs and requests write audit rows, and all of them use the store.
         self.stop()
         self.runner.join()
         self.workers.close()
@@ -161,7 +161,7 @@ class Service:
         self.base.close()
 
     def checks(self) -> dict[str, bool]:
-        """Tell what has to hold before questions can be answered."""
+        """Return the conditions for answering questions, and whether each holds."""
         stored = self.base.store.embedder()
         return {
             "started": self.warm,

@@ -6,7 +6,7 @@ from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from kept.errors import SettingsError
-from kept.presets.configuration import range_of
+from kept.kernel.presets.configuration import range_of
 
 MEGABYTE = 1_000_000
 

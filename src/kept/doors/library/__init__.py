@@ -4,7 +4,11 @@
 tell how they came about. Nothing here decides anything.
 """
 
-from kept.notebook.base import Base, Receipts, open_base
-from kept.notebook.selected import Explanation, Selected
+from kept.doors.library.base import (
+    Base,
+    ReceiptList,
+    open_base,
+)
+from kept.doors.library.selected import Explanation, Selected
 
-__all__ = ["Base", "Explanation", "Receipts", "Selected", "open_base"]
+__all__ = ["Base", "Explanation", "ReceiptList", "Selected", "open_base"]

@@ -8,27 +8,27 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, overload
 
-from kept.asking import Asked
+from kept.doors.library.selected import Explanation, Selected
 from kept.errors import InputError, SettingsError
-from kept.explain import why_not
-from kept.filters import Filters
-from kept.ingest import Handed
-from kept.knowledge_base import KnowledgeBase
-from kept.notebook.selected import Explanation, Selected
-from kept.ports import Crew
-from kept.receipts import Receipt
-from kept.retrieve import Request
-from kept.settings import Settings
-from kept.sources import Handing
+from kept.explain.explanations import why_not
+from kept.explain.render import why_not_lines
+from kept.ingest.ingestion import Handed
+from kept.ingest.ports import Crew
+from kept.ingest.receipts import Receipt
+from kept.ingest.sources import Handing
+from kept.kernel.filters import Filters
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.wiring import fetch_limits_of
+from kept.search.answer.ask import Asked
+from kept.search.observers import Watch
+from kept.search.retrieve import Request
 from kept.stores.addresses import told
-from kept.telling import why_not_lines
-from kept.watching import Watch
-from kept.wiring import fetch_limits_of
 
 Names = str | Path | Iterable[str | Path]
 
 
-class Receipts(list[Receipt]):
+class ReceiptList(list[Receipt]):
     """What became of everything that was handed in, counted when it is shown."""
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Base(KnowledgeBase):
     @overload
     def ingest(
         self, handed: Names, *, as_given: bool = False, by: Crew | None = None
-    ) -> Receipts: ...
+    ) -> ReceiptList: ...
 
     @overload
     def ingest(
@@ -93,11 +93,11 @@ class Base(KnowledgeBase):
             return super().ingest(items, as_given=as_given, by=by)
         handing = Handing(limits=fetch_limits_of(self.settings))
         named = handing([_name(item) for item in items])
-        return Receipts(super().ingest(named, as_given=as_given, by=by))
+        return ReceiptList(super().ingest(named, as_given=as_given, by=by))
 
-    def add(self, text: str, **fields: Any) -> Receipts:  # noqa: ANN401 -- a draft's
+    def add(self, text: str, **fields: Any) -> ReceiptList:  # noqa: ANN401 -- a draft's
         """Take one text in; *fields* are those of a draft, such as title and tags."""
-        return Receipts(super().add(text, **fields))
+        return ReceiptList(super().add(text, **fields))
 
     def search(  # noqa: PLR0913 -- a question has as many sides
         self,
@@ -128,7 +128,7 @@ class Base(KnowledgeBase):
         """Ask without holding up an event loop."""
         return await asyncio.to_thread(self.ask, question, **sides)
 
-    async def aingest(self, names: Names) -> Receipts:
+    async def aingest(self, names: Names) -> ReceiptList:
         """Take in by names without holding up an event loop."""
         return await asyncio.to_thread(self.ingest, names)
 

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from kept.extras import ARROW, PANDAS
-from kept.retrieve import Found
+from kept._runtime import ARROW, PANDAS
+from kept.search.retrieve import Found
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from kept.funnel import account, funnel_rows
-from kept.retrieve import Found
+from kept.search.funnel import account, funnel_rows
+from kept.search.retrieve import Found
 
 WIDTH, ROW, LABEL, ROOM = 640, 22, 170, 330
 LOW = 0.5

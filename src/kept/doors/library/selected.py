@@ -3,15 +3,24 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from html import escape
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from kept.explain import why
-from kept.funnel import account, funnel_rows
-from kept.notebook.drawing import answer_html, funnel_html
-from kept.notebook.frames import as_arrow, as_pandas, candidate_rows
-from kept.render import candidate_json, found_json
-from kept.retrieve import Found
-from kept.telling import story_lines
+from kept.doors.library.dataframes import (
+    as_arrow,
+    as_pandas,
+    candidate_rows,
+)
+from kept.doors.library.html import answer_html, funnel_html
+from kept.explain.explanations import why
+from kept.explain.render import story_lines
+from kept.search.funnel import account, funnel_rows
+from kept.search.render import (
+    FoundJson,
+    PassageJson,
+    candidate_json,
+    found_json,
+)
+from kept.search.retrieve import Found
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,7 +62,7 @@ class Selected(Found):
     def __len__(self) -> int:
         return len(self.selection.candidates)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[PassageJson]:
         """Yield every selected passage as every door shows it."""
         return (candidate_json(c) for c in self.selection.candidates)
 
@@ -75,7 +84,7 @@ class Selected(Found):
             lines.append(f"refused: {self.refused.reason}. {self.refused.message}")
         return Explanation(tuple(lines), funnel_html(self))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> FoundJson:
         """Return the same JSON that every other door gives."""
         return found_json(self)
 

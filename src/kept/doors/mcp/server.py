@@ -1,4 +1,4 @@
-"""Serving: the protocol over standard input and output, or behind a socket."""
+"""Serving the protocol over standard input and output, or over HTTP."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -7,32 +7,30 @@ import anyio
 from mcp.server.stdio import stdio_server
 from starlette.applications import Starlette
 
-from kept.http import serving
-from kept.http.guard import Guard
-from kept.http.problems import problem_of
-from kept.http.service import Clocks, Service
-from kept.http.settings import ServiceSettings
-from kept.knowledge_base import KnowledgeBase
-from kept.mcp.desks import OwnDesk, key_desk
-from kept.mcp.protocol import build
-from kept.settings import Settings
+from kept.doors.http import server as http_server
+from kept.doors.http.middleware import RequestGuard
+from kept.doors.http.problems import problem_of
+from kept.doors.http.service import Clocks, Service
+from kept.doors.http.settings import ServiceSettings
+from kept.doors.mcp.clients import LocalClient, key_client
+from kept.doors.mcp.protocol import build
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 PATH = "/mcp"
 
 
 def serve_stdio(base: KnowledgeBase, *, allow_ingest: bool) -> None:
-    """Serve whoever started this process, until they close our standard input.
-
-    While we serve, whatever else is printed goes to standard error.
-    """
+    """Serve the parent process, until it closes our standard input."""
     base.demand_parts()
-    server = build(lambda request: OwnDesk(base), allow_ingest=allow_ingest)
+    server = build(lambda request: LocalClient(base), allow_ingest=allow_ingest)
 
-    async def talk() -> None:
-        async with stdio_server() as (heard, said):
-            await server.run(heard, said, server.create_initialization_options())
+    async def serve() -> None:
+        # The SDK keeps standard output for the protocol: prints go to standard error.
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
 
-    anyio.run(talk)
+    anyio.run(serve)
 
 
 def serve_http(
@@ -43,24 +41,25 @@ def serve_http(
     allow_ingest: bool,
 ) -> None:
     """Serve all tenants of a store over HTTP, each by its keys, until a signal."""
-    serving.run(http_app(settings, limits, allow_ingest=allow_ingest), say, PATH)
+    http_server.run(http_app(settings, limits, allow_ingest=allow_ingest), say, PATH)
 
 
 def http_app(
     settings: Settings, limits: ServiceSettings, *, allow_ingest: bool
 ) -> Starlette:
-    """Return the app of the protocol, behind the guard that the service has.
+    """Return the app of the protocol, behind the guard of the service.
 
-    Requests are answered one by one, without sessions: each brings its key.
+    It has no protocol sessions: each request brings its key.
     """
     service = Service(settings, limits, Clocks())
     server = build(
-        key_desk,
+        key_client,
         allow_ingest=allow_ingest,
-        tell=lambda error: str(problem_of(error).detail),
+        public=lambda error: str(problem_of(error).detail),
     )
     inner = server.streamable_http_app(
         streamable_http_path=PATH,
+        # Answers need no stream: no tool reports progress.
         json_response=True,
         stateless_http=True,
         host=limits.host,
@@ -78,7 +77,7 @@ def http_app(
 
     app = Starlette(routes=inner.routes, lifespan=lifespan)
     app.state.service = service
-    app.add_middleware(Guard, service=service)
+    app.add_middleware(RequestGuard, service=service)
     for middleware in service.base.watch.middleware:
         app.add_middleware(middleware)
     return app

@@ -1,23 +1,34 @@
-"""Refitting: a calibration of one's own, held to account on questions left out."""
+"""A calibration refitted to your own judgements, measured on held-out questions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from kept.calibration.carrying import Bars, carried
-from kept.calibration.curves import basis, climbed, steps_of
-from kept.calibration.files import shipped
-from kept.calibration.fitting import Prior, fitted
-from kept.calibration.floors import CONFIDENCE, Among, Floor, choose_floor
-from kept.calibration.judgements import Judgement
-from kept.calibration.model import Calibration
-from kept.calibration.pairs import Pairs, judged_pairs
 from kept.errors import InputError
-from kept.evaluation.scores import Bin, auroc, brier, calibration_error, reliability
-from kept.ports import Embedder, Shelf
-from kept.signals import Floats
+from kept.evaluation.calibrate.fit import Prior, fitted
+from kept.evaluation.calibrate.floors import (
+    CONFIDENCE,
+    Among,
+    Floor,
+    choose_floor,
+)
+from kept.evaluation.calibrate.pairs import Judgement, Pairs, judged_pairs
+from kept.evaluation.calibrate.shipped_bars import Bars, carried
+from kept.evaluation.probability_scores import (
+    ReliabilityBin,
+    auroc,
+    brier,
+    calibration_error,
+    reliability,
+)
+from kept.kernel.calibration.curves import basis, climbed, steps_of
+from kept.kernel.calibration.files import shipped
+from kept.kernel.calibration.model import Calibration
+from kept.kernel.ports import Embedder
+from kept.kernel.signals import Floats
+from kept.search.ports import Shelf
 
 FOLDS = 5
 FEWEST_QUESTIONS = 20
@@ -25,19 +36,21 @@ STRENGTH = 5.0
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0)
 BAR = 40
 
+Knots = Mapping[str, tuple[float, ...]]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """How far probabilities can be trusted on pairs that they were not fitted on."""
+    """How well probabilities are calibrated on pairs that they were not fitted on."""
 
     brier: float | None
     calibration_error: float | None
     auroc: float | None
-    table: tuple[Bin, ...]
+    table: tuple[ReliabilityBin, ...]
 
     @classmethod
     def of(cls, probabilities: Floats, truths: Floats) -> "Figures":
-        """Hold *probabilities* against what came true."""
+        """Compare *probabilities* with *truths*."""
         promised, true = probabilities.tolist(), (truths > 0).tolist()
         return cls(
             brier=brier(promised, true),
@@ -48,20 +61,17 @@ class Figures:
 
     def as_json(self) -> dict[str, float | None]:
         """Return the figures without the table."""
-        return {
-            "brier": self.brier,
-            "calibration_error": self.calibration_error,
-            "auroc": self.auroc,
-        }
+        names = ("brier", "calibration_error", "auroc")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedCalibration:
-    """A refit with its account: *before* and *after* on questions left out.
+    """A refit with figures *before* and *after*, on held-out questions.
 
-    *best* and *deserved* give for each question the relevance of its best passage,
-    by a fit without that question, and whether that passage is relevant. The *bars*
-    are those of the ``default`` preset, carried over to the new scale.
+    *best* and *deserved* hold for each question the relevance of its best passage,
+    under a fit without that question, and whether that passage is relevant. *bars*
+    are the thresholds of the ``default`` preset, carried over to the new scale.
     """
 
     calibration: Calibration
@@ -93,10 +103,10 @@ def fit(
     date: str,
     source: str = "own judgements",
 ) -> FittedCalibration:
-    """Fit a calibration to judged questions, starting from the one that ships.
+    """Fit a calibration to judged questions, starting from the shipped one.
 
-    Few judgements move it little, many replace it. The figures come from folds
-    over questions, so that none is judged by a fit that saw it.
+    Few judgements change it little, many replace it. The figures come from folds
+    over questions, so that every question is held out of the fit that predicts it.
     """
     pairs = judged_pairs(judgements, shelf, embedder)
     return refitted(
@@ -121,31 +131,30 @@ def refitted(  # noqa: PLR0913 -- what a fit depends on
         )
         raise InputError(msg)
     knots = _knots(start, pairs)
-    folds = pairs.folds(FOLDS)
-    held_out = np.zeros(len(pairs))
-    for fold in range(FOLDS):
-        left_out = folds == fold
-        if left_out.any():
-            trained = _calibration(pairs.where(~left_out), start, knots)
-            held_out[left_out] = trained.probabilities(pairs.where(left_out).signals)
+    held_out = _held_out(pairs, start, knots)
     promised = start.probabilities(pairs.signals)
     after = Figures.of(held_out, pairs.truths)
     best, deserved = _best_of_each(pairs, held_out)
     whole = _calibration(pairs, start, knots)
     bars = carried(promised, whole.probabilities(pairs.signals))
-    calibration = Calibration(
-        name=name,
-        embedder=embedder_id,
-        intercept=whole.intercept,
-        curves=whole.curves,
-        provenance={
-            **_provenance(pairs, start, after, date=date, source=source),
-            "bars": asdict(bars),
-        },
-        latin_only=whole.latin_only,
-    )
+    fitted_on = {
+        "set": source,
+        "questions": len(pairs.questions),
+        "pairs": len(pairs),
+        "relevant": int(pairs.truths.sum()),
+        "relevant_not_recalled": pairs.unfound,
+    }
+    provenance: dict[str, Any] = {
+        "date": date,
+        "fitted_on": [fitted_on],
+        "started_from": start.id,
+        "left_out": {"folds": FOLDS, **after.as_json()},
+        "bars": asdict(bars),
+    }
     return FittedCalibration(
-        calibration=calibration,
+        calibration=replace(
+            whole, name=name, embedder=embedder_id, provenance=provenance
+        ),
         pairs=pairs,
         before=Figures.of(promised, pairs.truths),
         after=after,
@@ -155,16 +164,16 @@ def refitted(  # noqa: PLR0913 -- what a fit depends on
     )
 
 
-def plot(table: Sequence[Bin]) -> list[str]:
-    """Draw a reliability table: promised against observed, a line for each bin.
+def plot(table: Sequence[ReliabilityBin]) -> list[str]:
+    """Draw a reliability table as text, a line for each bin.
 
-    The bar is what came true, the mark what was promised.
+    The bar is the observed share, the mark the mean probability.
     """
     lines = ["relevance     pairs  promised  observed"]
     for row in table:
         filled = round(row.observed * BAR)
         mark = min(round(row.promised * BAR), BAR - 1)
-        drawn = ["#" if place < filled else "." for place in range(BAR)]
+        drawn = list(f"{'#' * filled:.<{BAR}}")
         drawn[mark] = "|"
         lines.append(
             f"{row.low:.1f} to {row.high:.1f}  {row.count:6}  {row.promised:8.3f}  "
@@ -173,7 +182,7 @@ def plot(table: Sequence[Bin]) -> list[str]:
     return lines
 
 
-def _knots(start: Calibration, pairs: Pairs) -> dict[str, tuple[float, ...]]:
+def _knots(start: Calibration, pairs: Pairs) -> Knots:
     """Return the knots to fit at: those of *start*, and new ones for the cosine."""
     knots = {curve.signal: curve.knots for curve in start.curves}
     if "cosine" not in knots:
@@ -184,18 +193,27 @@ def _knots(start: Calibration, pairs: Pairs) -> dict[str, tuple[float, ...]]:
     return knots
 
 
-def _calibration(
-    pairs: Pairs, start: Calibration, knots: Mapping[str, tuple[float, ...]]
-) -> Calibration:
-    added = sum(len(places) - 1 for places in knots.values()) - len(
-        steps_of(start.curves)
-    )
-    steps = np.concatenate([steps_of(start.curves), np.zeros(added)])
+def _held_out(pairs: Pairs, start: Calibration, knots: Knots) -> Floats:
+    """Return each pair's probability under a fit without its question."""
+    folds = pairs.folds(FOLDS)
+    probabilities = np.zeros(len(pairs))
+    for fold in np.unique(folds):
+        left_out = folds == fold
+        trained = _calibration(pairs.where(~left_out), start, knots)
+        held_out = pairs.where(left_out).signals
+        probabilities[left_out] = trained.probabilities(held_out)
+    return probabilities
+
+
+def _calibration(pairs: Pairs, start: Calibration, knots: Knots) -> Calibration:
+    steps = steps_of(start.curves)
+    added = sum(len(places) - 1 for places in knots.values()) - len(steps)
+    prior = np.concatenate([steps, np.zeros(added)])
     intercept, found = fitted(
         basis(knots, pairs.signals),
         pairs.truths,
         np.ones(len(pairs)),
-        Prior(start.intercept, steps, STRENGTH),
+        Prior(start.intercept, prior, STRENGTH),
     )
     return Calibration(
         name=start.name,
@@ -209,27 +227,8 @@ def _calibration(
 def _best_of_each(
     pairs: Pairs, probabilities: Floats
 ) -> tuple[tuple[float, ...], tuple[bool, ...]]:
-    """Return each question's best relevance and whether it is deserved."""
+    """Return each question's best relevance and whether that passage is relevant."""
     order = np.lexsort((-probabilities, pairs.question))
     first = np.unique(pairs.question[order], return_index=True)[1]
     best = order[first]
     return tuple(probabilities[best].tolist()), tuple((pairs.truths[best] > 0).tolist())
-
-
-def _provenance(
-    pairs: Pairs, start: Calibration, after: Figures, *, date: str, source: str
-) -> dict[str, Any]:
-    return {
-        "date": date,
-        "fitted_on": [
-            {
-                "set": source,
-                "questions": len(pairs.questions),
-                "pairs": len(pairs),
-                "relevant": int(pairs.truths.sum()),
-                "relevant_not_recalled": pairs.unfound,
-            }
-        ],
-        "started_from": start.id,
-        "left_out": {"folds": FOLDS, **after.as_json()},
-    }

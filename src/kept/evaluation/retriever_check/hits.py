@@ -1,4 +1,4 @@
-"""Hits: what any retriever returns, read without knowing its framework."""
+"""The results of any retriever, read without importing its framework."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, SupportsFloat
 
 from kept.errors import InputError
-from kept.retrieve import Found
+from kept.search.retrieve import Found
 
 IDS = ("id", "_id", "id_", "chunk_id", "node_id", "doc_id", "document_id", "docid")
 TEXTS = ("text", "page_content", "content", "body", "passage", "chunk", "snippet")
@@ -21,7 +21,7 @@ PAIR, TRIPLE = 2, 3
 
 
 class Named(NamedTuple):
-    """A value and the name that it was found under."""
+    """A value and the name of the field it comes from."""
 
     value: Any
     name: str
@@ -29,10 +29,7 @@ class Named(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result: what it is called, what it says, and what it was scored.
-
-    *score_name* is how the retriever calls the score, if it says so.
-    """
+    """One result; *score_name* is the retriever's own name of the score."""
 
     id: str | None
     text: str
@@ -41,7 +38,7 @@ class Hit:
 
     @property
     def key(self) -> str:
-        """What tells it from others: its text, or without one its id.
+        """What identifies it: a digest of its text, or without one its id.
 
         Ids may be those of whole documents, or new with every call.
         """
@@ -51,7 +48,7 @@ class Hit:
 
 
 def hits_of(returned: object) -> tuple[Hit, ...]:
-    """Read what a retriever returned, best first; our own results too."""
+    """Read the results of a retriever, best first; raise if they cannot be read."""
     if isinstance(returned, Found):
         return tuple(
             Hit(c.id, c.chunk.text, c.signals.get("relevance", c.score), "relevance")
@@ -123,9 +120,10 @@ def _fields(one: object) -> Hit:
 
 
 def _get(one: object, names: Iterable[str]) -> Named | None:
-    """Return the first of *names* that is there and set."""
+    """Return the first of *names* that is set."""
     for name in names:
         held = one.get(name) if isinstance(one, Mapping) else getattr(one, name, None)
+        # Objects of the frameworks have methods by some of these names.
         if held is not None and not callable(held):
             return Named(held, name)
     return None
@@ -140,7 +138,7 @@ def _is_number(value: object) -> bool:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if _is_number(value) else None  # type: ignore[arg-type]  # it is one
+    return float(value) if _is_number(value) else None  # type: ignore[arg-type]  # checked
 
 
 def _kind(value: object) -> str:

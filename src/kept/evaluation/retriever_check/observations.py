@@ -1,4 +1,4 @@
-"""Observed: everything that a retriever answered, as the checks read it."""
+"""The answers of a retriever, as the checks read them."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -7,17 +7,18 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
-from kept.auditing.hits import Hit
-from kept.auditing.probes import Twin
+from kept.evaluation.retriever_check.hits import Hit
+from kept.evaluation.retriever_check.probes import Twin
 
+# Rerankers swap neighbours, so the direction is that of most pairs, not of all.
 MOSTLY = 0.6
 
 Direction = Literal["larger", "smaller", "none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back for a question, best first, or how it failed."""
+class RetrieverAnswer:
+    """The hits for a question, best first, or the error."""
 
     question: str
     k: int
@@ -26,7 +27,7 @@ class Answer:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What was found, by name."""
+        """The keys of the hits, in order."""
         return tuple(hit.key for hit in self.hits)
 
     @property
@@ -39,22 +40,22 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """A question with its answers: alone, beside others, and to other depths."""
+class ObservedQuestion:
+    """The answers to one question: repeated, concurrent, and for other k."""
 
     question: str
-    runs: tuple[Answer, ...]
-    threaded: Answer
-    fewer: Answer | None
-    more: Answer | None
+    runs: tuple[RetrieverAnswer, ...]
+    threaded: RetrieverAnswer
+    fewer: RetrieverAnswer | None
+    more: RetrieverAnswer | None
 
     @property
-    def first(self) -> Answer:
+    def first(self) -> RetrieverAnswer:
         """The first answer."""
         return self.runs[0]
 
     @property
-    def answers(self) -> Iterator[Answer]:
+    def answers(self) -> Iterator[RetrieverAnswer]:
         """Every answer."""
         others = (self.threaded, self.fewer, self.more)
         yield from (*self.runs, *(one for one in others if one is not None))
@@ -62,30 +63,30 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class TwinAsked:
-    """A question that a passage answers word for word, and what came back."""
+    """A question made from a passage, and its answer."""
 
     twin: Twin
-    answer: Answer
+    answer: RetrieverAnswer
 
 
 @dataclass(frozen=True)
 class Observed:
-    """Everything that was asked and answered."""
+    """Everything that a retriever was asked, and what it answered."""
 
     k: int
     takes_k: bool
-    asked: tuple[Asked, ...]
-    off_topic: tuple[Answer, ...]
+    asked: tuple[ObservedQuestion, ...]
+    off_topic: tuple[RetrieverAnswer, ...]
     twins: tuple[TwinAsked, ...]
 
     @cached_property
-    def first(self) -> tuple[Answer, ...]:
-        """The first answer to each question that was answered."""
+    def first(self) -> tuple[RetrieverAnswer, ...]:
+        """The first answer to each question that did not fail."""
         return tuple(one.first for one in self.asked if not one.first.error)
 
     @cached_property
     def direction(self) -> Direction:
-        """Whether the best have the larger scores or the smaller ones, mostly."""
+        """Whether better hits mostly have larger scores, or smaller ones."""
         pairs = [pair for a in self.first for pair in pairwise(a.scores)]
         falling = sum(1 for one, other in pairs if one > other)
         rising = sum(1 for one, other in pairs if one < other)
@@ -95,17 +96,20 @@ class Observed:
             return "smaller"
         return "none"
 
+    @property
+    def sign(self) -> float:
+        """The factor that makes larger scores better."""
+        return -1.0 if self.direction == "smaller" else 1.0
+
     @cached_property
     def unsorted(self) -> int:
         """How many answers are not in the order of their scores."""
-        sign = -1.0 if self.direction == "smaller" else 1.0
         return sum(
             1
             for answer in self.first
-            if any(sign * one < sign * other for one, other in pairwise(answer.scores))
+            if any(self.sign * a < self.sign * b for a, b in pairwise(answer.scores))
         )
 
-    def tops(self, answers: Iterable[Answer]) -> list[float]:
+    def tops(self, answers: Iterable[RetrieverAnswer]) -> list[float]:
         """Return the best score of each answer that has any, larger being better."""
-        sign = -1.0 if self.direction == "smaller" else 1.0
-        return [max(sign * s for s in a.scores) for a in answers if a.scores]
+        return [max(self.sign * s for s in a.scores) for a in answers if a.scores]

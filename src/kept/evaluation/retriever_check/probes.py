@@ -1,11 +1,11 @@
-"""Probes: questions that must find nothing, and questions that must find one thing."""
+"""Probes: questions that must find nothing, and those that must find one passage."""
 
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kept.sentences import sentences
+from kept.text.sentences import sentences
 from kept.text.tokens import content_words
 
 OFF_TOPIC = (
@@ -41,10 +41,10 @@ _WORD = re.compile(r"\w+(?:['-]\w+)*")
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """A question made of a passage that a retriever returned itself.
+    """A question made of a passage that the retriever has returned.
 
-    *verbatim* it is a sentence of it; else the sentence without case, punctuation
-    and one word.
+    If *verbatim*, it is a sentence of the passage; else the sentence without case,
+    punctuation and one word.
     """
 
     question: str
@@ -53,10 +53,7 @@ class Twin:
 
 
 def off_topic(texts: Iterable[str]) -> list[str]:
-    """Return the probes that are farthest from what *texts* talk about.
-
-    Those that share words with the texts are left out first.
-    """
+    """Return the probes that share the fewest words with *texts*."""
     known = {word for text in texts for word in content_words(text)}
     shared = {
         probe: sum(word in known for word in content_words(probe))
@@ -67,7 +64,7 @@ def off_topic(texts: Iterable[str]) -> list[str]:
 
 
 def twins(texts: Sequence[str], at_most: int) -> list[Twin]:
-    """Return questions of which the answer is a passage, word for word or nearly.
+    """Return questions that repeat a sentence of a passage, or nearly.
 
     The passages are chosen by their digests, so that the same texts always give
     the same questions.
@@ -83,12 +80,12 @@ def twins(texts: Sequence[str], at_most: int) -> list[Twin]:
 
 
 def folded(text: str) -> str:
-    """Return the words of *text* and nothing else, to compare by."""
+    """Return the words of *text* alone, for comparisons."""
     return " ".join(_WORD.findall(text.casefold()))
 
 
 def _longest(text: str) -> str:
-    """Return the sentence with the most words that is not too long to be asked."""
+    """Return the longest sentence that is not too long for a question."""
     fitting = [
         sentence.text
         for sentence in sentences(text)
@@ -98,10 +95,10 @@ def _longest(text: str) -> str:
 
 
 def _nearly(sentence: str) -> str:
-    """Return a sentence as somebody remembers it: one word is gone."""
+    """Return a sentence without the word in its middle."""
     words = folded(sentence).split()
-    gone = len(words) // 2
-    return " ".join(words[:gone] + words[gone + 1 :])
+    middle = len(words) // 2
+    return " ".join(words[:middle] + words[middle + 1 :])
 
 
 def _digest(text: str) -> str:

@@ -1,7 +1,7 @@
-"""The report: what was found, in words and numbers, worst first."""
+"""What the checks of a retriever found, in words and numbers, worst first."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from textwrap import wrap
 from typing import Any
@@ -17,14 +17,14 @@ REMEDIES = {
     "scores": "Keep the raw score beside the scaled one: order by either, decide by "
     "the raw one.",
     "order": "Score in float64, round, and sort by score and id; depend on neither k "
-    "nor neighbours.",
+    "nor concurrent calls.",
     "ties": "Sort by score and then by id.",
     "duplicates": "Drop repeats before the cut, so that they take no places.",
 }
 
 
 class Severity(StrEnum):
-    """How much a finding matters."""
+    """How serious a finding is."""
 
     PROBLEM = "problem"
     WARNING = "warning"
@@ -33,11 +33,8 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """What one check found: a sentence, some more, and the numbers behind them.
-
-    What is wrong has a *remedy*.
-    """
+class CheckFinding:
+    """What one check found; a problem or a warning has a *remedy*."""
 
     check: str
     severity: Severity
@@ -46,10 +43,27 @@ class Finding:
     remedy: str = ""
     numbers: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    def lines(self) -> Iterator[str]:
+        """Yield the finding as lines for people."""
+        wrong = self.severity is Severity.PROBLEM
+        label = self.severity.upper() if wrong else str(self.severity)
+        head = f"{label:<{LABEL}}{self.check:<{NAME}}"
+        fix = f"Fix: {self.remedy}" if self.remedy else ""
+        for paragraph in filter(None, (self.headline, *self.details, fix)):
+            yield from wrap(
+                paragraph,
+                WIDTH,
+                initial_indent=head,
+                subsequent_indent=" " * len(head),
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            head = " " * len(head)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """Everything that an audit found."""
+class RetrieverReport:
+    """All findings about a retriever, and how much it was asked."""
 
     retriever: str
     questions: int
@@ -57,7 +71,7 @@ class Report:
     runs: int
     threads: int
     calls: int
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckFinding, ...]
 
     @property
     def problems(self) -> int:
@@ -68,36 +82,20 @@ class Report:
         """Return how many findings there are of one severity."""
         return sum(1 for one in self.findings if one.severity is severity)
 
-    def of(self, check: str) -> Finding:
-        """Return what the check of this name found."""
+    def of(self, check: str) -> CheckFinding:
+        """Return the finding of one check."""
         return next(one for one in self.findings if one.check == check)
 
     def as_data(self) -> dict[str, Any]:
-        """Return it as JSON shows it."""
-        return {
-            "retriever": self.retriever,
-            "questions": self.questions,
-            "k": self.k,
-            "runs": self.runs,
-            "threads": self.threads,
-            "calls": self.calls,
-            "counts": {str(one): self.count(one) for one in Severity},
-            "findings": [
-                {
-                    "check": one.check,
-                    "severity": str(one.severity),
-                    "headline": one.headline,
-                    "details": list(one.details),
-                    "remedy": one.remedy,
-                    "numbers": dict(one.numbers),
-                }
-                for one in self.findings
-            ],
-        }
+        """Return the report as JSON."""
+        data = asdict(self)
+        findings = data.pop("findings")
+        counts = {str(one): self.count(one) for one in Severity}
+        return {**data, "counts": counts, "findings": findings}
 
     @property
     def summary(self) -> str:
-        """What was done, in a line."""
+        """How much was asked, in a line."""
         return (
             f"{self.questions} questions, k = {self.k}, {self.runs} runs, "
             f"{self.threads} threads, {self.calls:,} calls"
@@ -105,22 +103,22 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """What came out, in a line."""
+        """How many findings there are of each severity, in a line."""
         counted = (
             (self.count(Severity.PROBLEM), "problem"),
             (self.count(Severity.WARNING), "warning"),
         )
-        told = [f"{n} {name}{'' if n == 1 else 's'}" for n, name in counted if n]
+        parts = [f"{n} {name}{'' if n == 1 else 's'}" for n, name in counted if n]
         fine = self.count(Severity.FINE)
-        return ", ".join([*told, f"{fine} of {len(self.findings)} checks fine"])
+        return ", ".join([*parts, f"{fine} of {len(self.findings)} checks fine"])
 
     def lines(self) -> Iterator[str]:
-        """Yield it as people read it."""
+        """Yield the report as lines for people."""
         yield f"Audit of {self.retriever}"
         yield self.summary
         for one in self.findings:
             yield ""
-            yield from _told(one)
+            yield from one.lines()
         yield ""
         yield self.verdict
 
@@ -133,10 +131,10 @@ def finding(  # noqa: PLR0913 -- as many as a finding has parts
     numbers: Mapping[str, Any] | None = None,
     *,
     remedy: str = "",
-) -> Finding:
-    """Return what *check* found, with a remedy if there is something to mend."""
+) -> CheckFinding:
+    """Return a finding, with the check's usual remedy if something is wrong."""
     wrong = severity in {Severity.PROBLEM, Severity.WARNING}
-    return Finding(
+    return CheckFinding(
         check=check,
         severity=severity,
         headline=headline,
@@ -146,27 +144,7 @@ def finding(  # noqa: PLR0913 -- as many as a finding has parts
     )
 
 
-def worst_first(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return findings by severity, otherwise in their order."""
+def worst_first(findings: Sequence[CheckFinding]) -> tuple[CheckFinding, ...]:
+    """Order findings by severity."""
     order = list(Severity)
     return tuple(sorted(findings, key=lambda one: order.index(one.severity)))
-
-
-def _told(one: Finding) -> Iterator[str]:
-    label = str(one.severity)
-    if one.severity is Severity.PROBLEM:
-        label = label.upper()
-    head = f"{label:<{LABEL}}{one.check:<{NAME}}"
-    indent = " " * len(head)
-    mend = f"Mend: {one.remedy}" if one.remedy else ""
-    paragraphs = filter(None, (one.headline, *one.details, mend))
-    for place, paragraph in enumerate(paragraphs):
-        first = head if place == 0 else indent
-        yield from wrap(
-            paragraph,
-            WIDTH,
-            initial_indent=first,
-            subsequent_indent=indent,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )

@@ -1,16 +1,22 @@
-"""Scores: what they mean, whether a floor can work, and whether near matches stay."""
+"""Checks of scores: their meaning, whether a floor can work, and near matches."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 
-from kept.auditing.observed import Answer, Observed, TwinAsked
-from kept.auditing.probes import folded
-from kept.auditing.report import Finding, Severity, finding
-from kept.evaluation.scores import auroc, spearman
+from kept.evaluation.probability_scores import auroc, spearman
+from kept.evaluation.retriever_check.observations import (
+    Observed,
+    RetrieverAnswer,
+    TwinAsked,
+)
+from kept.evaluation.retriever_check.probes import folded
+from kept.evaluation.retriever_check.report import CheckFinding, Severity, finding
 from kept.text.tokens import content_words
 
 SAME = 1e-9
+# A few questions may have a single result, or be refused by chance.
 OFTEN = 0.9
 KEPT_SHARE = 0.95
 SEPARATES = 0.8
@@ -19,47 +25,54 @@ FEW = 3
 ENOUGH = 10
 STRONG = 0.7
 PLACES = 6
+DIRECTIONS = {
+    "larger": "larger is better",
+    "smaller": "smaller is better",
+    "none": "in no order",
+}
+
+Numbers = dict[str, float | str]
 
 
-def near_matches(observed: Observed) -> Finding:
-    """Ask for passages in their own words, whole and with one word missing."""
+def near_matches(observed: Observed) -> CheckFinding:
+    """Check that sentences of passages find them, verbatim and with a word missing."""
     if not observed.twins:
         headline = "The results carry no sentences to ask for."
         return finding("near matches", Severity.SKIPPED, headline)
     places = [_place(one) for one in observed.twins]
     lost = [t for t, place in zip(observed.twins, places, strict=True) if place is None]
     first, of = places.count(1), len(places)
-    numbers = {
-        "passages": sum(1 for one in observed.twins if one.twin.verbatim),
-        "asked": of,
-        "first": first,
-        "lower": of - first - len(lost),
-        "lost_verbatim": sum(1 for one in lost if one.twin.verbatim),
-        "lost_with_a_word_missing": sum(1 for one in lost if not one.twin.verbatim),
-    }
+    verbatim = sum(1 for one in observed.twins if one.twin.verbatim)
+    lost_verbatim = sum(1 for one in lost if one.twin.verbatim)
+    found = partial(
+        finding,
+        "near matches",
+        numbers={
+            "passages": verbatim,
+            "asked": of,
+            "first": first,
+            "lower": of - first - len(lost),
+            "lost_verbatim": lost_verbatim,
+            "lost_with_a_word_missing": len(lost) - lost_verbatim,
+        },
+    )
     if lost:
-        return finding(
-            "near matches",
+        return found(
             Severity.PROBLEM,
             f"{len(lost)} of {of} questions made of its own passages do not find the "
             f"passage in the top {observed.k}.",
             [f"Lost, for example: {lost[0].twin.question!r}."],
-            numbers,
         )
     if first < of:
-        return finding(
-            "near matches",
+        return found(
             Severity.WARNING,
             f"{of - first} of {of} questions made of its own passages find something "
             "else first.",
-            numbers=numbers,
         )
-    return finding(
-        "near matches",
+    return found(
         Severity.FINE,
-        f"Asked for in its own words, whole and with one missing, each of "
-        f"{numbers['passages']} passages comes first.",
-        numbers=numbers,
+        f"Asked for in its own words, whole and with one missing, each of {verbatim} "
+        "passages comes first.",
     )
 
 
@@ -71,14 +84,14 @@ def _place(one: TwinAsked) -> int | None:
     return None
 
 
-def floors(observed: Observed) -> Finding:
-    """Ask what has no answer: is it refused, and could a floor refuse it."""
+def floors(observed: Observed) -> CheckFinding:
+    """Check that off-topic questions are refused, or could be by a floor."""
     probes = [answer for answer in observed.off_topic if not answer.error]
     answered = [answer for answer in probes if answer.hits]
-    numbers = {"off_topic": len(probes), "answered": len(answered)}
     if not probes:
         headline = "No off-topic question could be asked."
         return finding("floors", Severity.SKIPPED, headline)
+    numbers: Numbers = {"off_topic": len(probes), "answered": len(answered)}
     if len(answered) <= (1 - OFTEN) * len(probes):
         return finding(
             "floors",
@@ -103,33 +116,32 @@ def floors(observed: Observed) -> Finding:
             ("Without comparable scores the caller cannot set one either.",),
             numbers=numbers,
         )
-    return _could_refuse(observed, headline, tops, stray, numbers)
+    return _could_refuse(observed.sign, headline, tops, stray, numbers)
 
 
 def _could_refuse(
-    observed: Observed,
+    sign: float,
     headline: str,
     tops: Sequence[float],
     stray: Sequence[float],
-    numbers: dict[str, int],
-) -> Finding:
-    """Say what the floor that keeps nearly all questions would refuse."""
+    numbers: Mapping[str, float | str],
+) -> CheckFinding:
+    """Report what the floor that keeps nearly all questions would refuse."""
     floor = sorted(tops)[math.floor((1 - KEPT_SHARE) * len(tops))]
     refused = sum(1 for top in stray if top < floor)
     area = auroc([*tops, *stray], [True] * len(tops) + [False] * len(stray))
     separation = 0.5 if area is None else area
-    sign = -1.0 if observed.direction == "smaller" else 1.0
-    usual, astray = _shown(sign * median(tops)), _shown(sign * median(stray))
+    usual, astray = sign * median(tops), sign * median(stray)
+    works = refused >= REFUSES * len(stray) and separation >= SEPARATES
     compared = (
-        f"The best score of your questions is {usual} in the median, of off-topic ones "
-        f"{astray}."
+        f"The best score of your questions is {_shown(usual)} in the median, of "
+        f"off-topic ones {_shown(astray)}."
     )
     possible = (
         f"The floor that keeps {KEPT_SHARE:.0%} of your questions, "
         f"{_shown(sign * floor)}, would refuse {refused} of {len(stray)} off-topic "
         f"ones (AUROC {separation:.2f}; 0.50 is a coin)."
     )
-    works = refused >= REFUSES * len(stray) and separation >= SEPARATES
     return finding(
         "floors",
         Severity.WARNING if works else Severity.PROBLEM,
@@ -137,24 +149,23 @@ def _could_refuse(
         (compared, possible),
         numbers={
             **numbers,
-            "median_top": round(sign * median(tops), PLACES),
-            "median_top_off_topic": round(sign * median(stray), PLACES),
+            "median_top": round(usual, PLACES),
+            "median_top_off_topic": round(astray, PLACES),
             "floor": round(sign * floor, PLACES),
             "refused_by_it": refused,
             "auroc": round(separation, PLACES),
         },
-        remedy=f"Set a floor; {_shown(sign * floor)} is where to begin."
-        if works
-        else "",
+        remedy=f"Set a floor; start with {_shown(sign * floor)}." if works else "",
     )
 
 
-def scores(observed: Observed) -> Finding:
-    """Ask what the scores mean: their range, direction and what they depend on."""
+def scores(observed: Observed) -> CheckFinding:
+    """Check the range and direction of scores, and what they depend on."""
     hits = [hit for answer in observed.first for hit in answer.hits]
-    missing = sum(1 for hit in hits if hit.score is None)
-    broken = sum(1 for h in hits if h.score is not None and not math.isfinite(h.score))
-    numbers: dict[str, float | str] = {
+    given = [hit.score for hit in hits if hit.score is not None]
+    finite = [score for score in given if math.isfinite(score)]
+    missing, broken = len(hits) - len(given), len(given) - len(finite)
+    numbers: Numbers = {
         "results": len(hits),
         "without_score": missing,
         "not_finite": broken,
@@ -162,45 +173,30 @@ def scores(observed: Observed) -> Finding:
     }
     if not hits:
         return finding("scores", Severity.SKIPPED, "There were no results to score.")
-    if missing == len(hits):
-        return finding(
-            "scores",
-            Severity.WARNING,
-            "The results have no scores: nobody can tell a good answer from a bad one.",
-            numbers=numbers,
-        )
-    finite = [h.score for h in hits if h.score is not None and math.isfinite(h.score)]
-    if finite:
-        numbers["lowest"], numbers["highest"] = min(finite), max(finite)
-    wrong = [
-        told
-        for told in (
-            _incomplete(missing, broken, len(hits)),
-            _relative(observed, numbers),
-            _by_place(observed),
-            _moving(observed, numbers),
-        )
-        if told
-    ]
-    what = {
-        "larger": "larger is better",
-        "smaller": "smaller is better",
-        "none": "in no order",
-    }[observed.direction]
-    name = next((hit.score_name for hit in hits if hit.score_name), "")
-    called = f", called {name!r}" if name else ""
+    if not given:
+        headline = "The results have no scores: good and bad answers look the same."
+        return finding("scores", Severity.WARNING, headline, numbers=numbers)
     headline = "No score is a number."
     if finite:
+        numbers["lowest"], numbers["highest"] = min(finite), max(finite)
         span = f"from {_shown(min(finite))} to {_shown(max(finite))}"
-        headline = f"Scores run {span}, {what}{called}."
+        name = next((hit.score_name for hit in hits if hit.score_name), "")
+        called = f", called {name!r}" if name else ""
+        headline = f"Scores run {span}, {DIRECTIONS[observed.direction]}{called}."
+    wrong = [
+        _incomplete(missing, broken, len(hits)),
+        _relative(observed, numbers),
+        _by_place(observed),
+        _depends_on_k(observed, numbers),
+    ]
     numbers["not_sorted"] = observed.unsorted
-    doubts = [*filter(None, (_unsorted(observed), _growing(observed, numbers)))]
-    severity = Severity.WARNING if doubts else Severity.FINE
+    doubts = [_unsorted(observed), _grows_with_length(observed, numbers)]
+    severity = Severity.WARNING if any(doubts) else Severity.FINE
     return finding(
         "scores",
-        Severity.PROBLEM if wrong else severity,
+        Severity.PROBLEM if any(wrong) else severity,
         headline,
-        [*wrong, *doubts],
+        filter(None, (*wrong, *doubts)),
         numbers,
     )
 
@@ -222,8 +218,8 @@ def _unsorted(observed: Observed) -> str:
     )
 
 
-def _growing(observed: Observed, numbers: dict[str, float | str]) -> str:
-    """Tell scores that grow with the question, as sums over its words do."""
+def _grows_with_length(observed: Observed, numbers: Numbers) -> str:
+    """Detect scores that are sums over the words of the question, as of BM25."""
     answers = [answer for answer in observed.first if answer.scores]
     lengths = [float(len(content_words(answer.question))) for answer in answers]
     rho = spearman(lengths, observed.tops(answers)) if len(answers) >= ENOUGH else None
@@ -238,20 +234,19 @@ def _growing(observed: Observed, numbers: dict[str, float | str]) -> str:
     )
 
 
-def _relative(observed: Observed, numbers: dict[str, float | str]) -> str:
-    """Tell the signature of min-max: each question's best is 1 and its worst is 0."""
-    telling = [a.scores for a in observed.first if len(set(a.scores)) > 1]
-    if len(telling) < FEW:
+def _relative(observed: Observed, numbers: Numbers) -> str:
+    """Detect min-max scaling: every question's best is 1 and its worst is 0."""
+    differing = _differing(observed)
+    if len(differing) < FEW:
         return ""
-    sign = -1.0 if observed.direction == "smaller" else 1.0
-    best = [max(s, key=lambda value: sign * value) for s in telling]
-    whole = sum(1 for s in telling if _is(max(s), 1.0) and _is(min(s), 0.0))
+    best = [max(s, key=lambda value: observed.sign * value) for s in differing]
+    whole = sum(1 for s in differing if _is(max(s), 1.0) and _is(min(s), 0.0))
     fixed = sum(1 for value in best if _is(value, best[0]))
     numbers["best_is_always"] = best[0] if fixed == len(best) else "different"
-    if whole >= OFTEN * len(telling):
+    if whole >= OFTEN * len(differing):
         return (
-            f"They are relative (min-max): in {whole} of {len(telling)} questions the "
-            "best is exactly 1 and the worst exactly 0, however good the best is."
+            f"They are relative (min-max): in {whole} of {len(differing)} questions "
+            "the best is exactly 1 and the worst exactly 0, however good the best is."
         )
     if fixed >= OFTEN * len(best):
         return (
@@ -262,44 +257,47 @@ def _relative(observed: Observed, numbers: dict[str, float | str]) -> str:
 
 
 def _by_place(observed: Observed) -> str:
-    """Tell scores that are the place in disguise, as those of rank fusion are."""
-    telling = [a.scores for a in observed.first if len(set(a.scores)) > 1]
-    if len(telling) < FEW:
-        return ""
-    shortest = min(map(len, telling))
+    """Detect scores that depend on the place alone, as of rank fusion."""
+    differing = _differing(observed)
+    shortest = min(map(len, differing), default=0)
     same = all(
-        all(_is(scores[place], telling[0][place]) for scores in telling)
-        for place in range(shortest)
+        _is(score, first)
+        for scores in differing
+        for score, first in zip(scores[:shortest], differing[0], strict=False)
     )
-    if not same or shortest < FEW:
+    if len(differing) < FEW or shortest < FEW or not same:
         return ""
-    return "They only tell the place: every question has the same scores in a row."
+    return "They are only the place: every question has the same scores in a row."
 
 
-def _moving(observed: Observed, numbers: dict[str, float | str]) -> str:
-    """Tell scores that change with how many are asked for."""
+def _differing(observed: Observed) -> list[tuple[float, ...]]:
+    """Return the scores of the answers whose scores are not all equal."""
+    return [a.scores for a in observed.first if len(set(a.scores)) > 1]
+
+
+def _depends_on_k(observed: Observed, numbers: Numbers) -> str:
     pairs = [(a.first, a.more) for a in observed.asked if a.more is not None]
-    moved = sum(1 for first, more in pairs if _changed(first, more))
-    numbers["changed_by_k"] = moved
-    if not moved:
+    changed = sum(1 for first, more in pairs if _changed(first, more))
+    numbers["changed_by_k"] = changed
+    if not changed:
         return ""
     return (
-        f"They depend on k: asked for twice as many, {moved} of {len(pairs)} questions "
-        "gave the same passage another score."
+        f"They depend on k: asked for twice as many, {changed} of {len(pairs)} "
+        "questions gave the same passage another score."
     )
 
 
-def _changed(first: Answer, more: Answer) -> bool:
-    then = {hit.key: hit.score for hit in first.hits}
+def _changed(first: RetrieverAnswer, more: RetrieverAnswer) -> bool:
+    before = {hit.key: hit.score for hit in first.hits}
+    pairs = ((hit.score, before.get(hit.key)) for hit in more.hits)
     return any(
-        hit.score is not None
-        and then.get(hit.key) is not None
-        and not _is(hit.score, float(then[hit.key] or 0.0))
-        for hit in more.hits
+        now is not None and then is not None and not _is(now, then)
+        for now, then in pairs
     )
 
 
 def _is(value: float, other: float) -> bool:
+    # NaN differs from itself, but a score that stays NaN has not changed.
     neither = math.isnan(value) and math.isnan(other)
     return neither or math.isclose(value, other, rel_tol=1e-6, abs_tol=SAME)
 

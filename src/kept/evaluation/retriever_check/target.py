@@ -1,4 +1,4 @@
-"""The target: a retriever by its name, called safely, its faults told as its own."""
+"""The retriever under audit: loaded by name, called, its exceptions reported."""
 
 import asyncio
 import importlib
@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from kept.auditing.hits import Hit, hits_of
 from kept.errors import InputError
+from kept.evaluation.retriever_check.hits import Hit, hits_of
 
 KS = ("k", "top_k", "n", "limit", "n_results", "num_results", "size", "top_n")
 METHODS = ("invoke", "retrieve", "run", "search", "similarity_search_with_score")
@@ -23,17 +23,14 @@ Call = Callable[[str, int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A retriever that can be asked.
-
-    With *takes_k* it can be told how many are wanted.
-    """
+    """A retriever as a function; with *takes_k* the number of hits can be chosen."""
 
     name: str
     call: Call
     takes_k: bool
 
     def __call__(self, question: str, k: int) -> tuple[Hit, ...]:
-        """Return what it finds, or say how it failed."""
+        """Return its hits, or raise with its exception."""
         try:
             returned = self.call(question, k)
             if inspect.iscoroutine(returned):
@@ -43,29 +40,27 @@ class Target:
             msg = f"{self.name}: {error}"
             raise InputError(msg) from None
         except (Exception, SystemExit) as error:
-            msg = f"{self.name} raised {told(error)} for the question {question!r}"
+            msg = f"{self.name} raised {located(error)} for the question {question!r}"
             raise InputError(msg) from error
 
 
 def target_of(retriever: object, name: str = "") -> Target:
-    """Return *retriever* as something that can be asked.
+    """Return *retriever* as a target.
 
-    It is a function of a question and perhaps of how many, or an object with the
-    method of LangChain, LlamaIndex or Haystack.
+    It is a function of a question and optionally the number wanted, or an object
+    with the method of LangChain, LlamaIndex or Haystack.
     """
     if inspect.isclass(retriever):
-        msg = (
-            f"{name or retriever.__name__} is a class; expected an instance or function"
-        )
+        called = name or retriever.__name__
+        msg = f"{called} is a class; expected an instance or function"
         raise InputError(msg)
     function = retriever
     if not inspect.isroutine(retriever):
         methods = (getattr(retriever, method, None) for method in METHODS)
         function = next(filter(callable, methods), retriever)
     if not callable(function):
-        msg = (
-            f"{name or retriever!r} cannot be called; expected a function or retriever"
-        )
+        called = name or repr(retriever)
+        msg = f"{called} cannot be called; expected a function or retriever"
         raise InputError(msg)
     called = name or getattr(function, "__qualname__", type(retriever).__name__)
     k_name, takes_k = _k_of(function)
@@ -78,11 +73,56 @@ def target_of(retriever: object, name: str = "") -> Target:
     return Target(called, call, takes_k)
 
 
+def loaded(reference: str) -> Target:
+    """Import the retriever that ``module:name`` or ``file.py:name`` names."""
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        msg = f"{reference!r} names no retriever; expected module:function"
+        raise InputError(msg)
+    if module_name.endswith(".py") or "/" in module_name:
+        path = Path(module_name)
+        sys.path.insert(0, str(path.parent.resolve()))
+        module_name = path.stem
+    # A console script does not have the current folder on the path.
+    sys.path.insert(0, str(Path.cwd()))
+    module = _imported(module_name)
+    found: object = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        there = ", ".join(_functions(module)[:SHOWN]) or "nothing that can be called"
+        msg = f"{module.__name__!r} has no {name!r}; there is: {there}"
+        raise InputError(msg)
+    return target_of(found, reference)
+
+
+def located(error: BaseException) -> str:
+    """Return an exception of foreign code with its file and line, in one sentence."""
+    if isinstance(error, SyntaxError):
+        return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
+    ours = str(Path(__file__).parent)
+    theirs = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith((ours, "<frozen"))
+        and Path(frame.filename).parent.name != "importlib"
+    ]
+    text = " ".join(str(error).split())
+    kind = type(error).__name__
+    sentence = f"{kind}: {text}" if text else kind
+    if not theirs:
+        return sentence
+    # The user's own line says more than one deep inside a library.
+    outside = [frame for frame in theirs if "site-packages" not in frame.filename]
+    frame = (outside or theirs)[-1]
+    return f"{sentence} ({frame.filename}, line {frame.lineno})"
+
+
 def _k_of(function: Callable[..., Any]) -> tuple[str, bool]:
-    """Return how the number wanted is named, or that it comes second, or neither."""
+    """Return the keyword for k, if it has one, and whether it takes a k at all."""
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError):  # of a compiled module: assume a second argument
         return "", True
     by_name = {
         p.name
@@ -90,80 +130,37 @@ def _k_of(function: Callable[..., Any]) -> tuple[str, bool]:
         if p.kind in {p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY}
     }
     named = next((name for name in KS if name in by_name), "")
-    placed = [
+    required = [
         p
         for p in parameters
         if p.kind in {p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD}
         and p.default is p.empty
     ]
-    return named, bool(named) or len(placed) > 1
-
-
-def loaded(reference: str) -> Target:
-    """Return the retriever that ``module:name`` names, from here or from the path."""
-    module_name, colon, name = reference.partition(":")
-    if not colon or not module_name or not name:
-        msg = f"{reference!r} names no retriever; expected module:function"
-        raise InputError(msg)
-    if module_name.endswith(".py") or "/" in module_name:
-        path = Path(module_name)
-        sys.path.insert(0, str(path.parent.resolve()))
-        module_name = path.stem
-    sys.path.insert(0, str(Path.cwd()))
-    module = _imported(module_name)
-    found: object = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        raise InputError(_nothing_called(name, module))
-    return target_of(found, reference)
+    return named, bool(named) or len(required) > 1
 
 
 def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            msg = f"importing {name!r} failed: {told(error)}"
-        else:
-            msg = (
-                f"there is no module {name!r} here; looked in {Path.cwd()} and where "
-                "Python looks. Run it from the folder of your module"
-            )
+        missing = error.name is not None and name.startswith(error.name)
+        msg = (
+            f"there is no module {name!r} here; looked in {Path.cwd()} and where "
+            "Python looks. Run it from the folder of your module"
+            if missing
+            else f"importing {name!r} failed: {located(error)}"
+        )
         raise InputError(msg) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001 -- theirs, whatever it is
-        msg = f"importing {name!r} failed: {told(error)}"
+        msg = f"importing {name!r} failed: {located(error)}"
         raise InputError(msg) from None
 
 
-def _nothing_called(name: str, module: ModuleType) -> str:
-    there = sorted(
+def _functions(module: ModuleType) -> list[str]:
+    return sorted(
         known
         for known, value in vars(module).items()
         if callable(value)
         and not known.startswith("_")
         and getattr(value, "__module__", "") == module.__name__
     )
-    listed = ", ".join(there[:SHOWN]) or "nothing that can be called"
-    return f"{module.__name__!r} has no {name!r}; there is: {listed}"
-
-
-def told(error: BaseException) -> str:
-    """Return somebody else's exception with its file and line, in one sentence."""
-    if isinstance(error, SyntaxError):
-        return f"SyntaxError: {error.msg} ({error.filename}, line {error.lineno})"
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = str(Path(__file__).parent)
-    theirs = [
-        frame
-        for frame in frames
-        if not frame.filename.startswith((ours, "<frozen"))
-        and Path(frame.filename).parent.name != "importlib"
-    ]
-    outside = [frame for frame in theirs if "site-packages" not in frame.filename]
-    kind, text = type(error).__name__, " ".join(str(error).split())
-    said = f"{kind}: {text}" if text else kind
-    if not theirs:
-        return said
-    frame = (outside or theirs)[-1]
-    return f"{said} ({frame.filename}, line {frame.lineno})"

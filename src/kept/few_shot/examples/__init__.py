@@ -1,8 +1,8 @@
 """Invented interviews with invented scores, for trying the few-shot path.
 
-``interviews.jsonl`` holds the references, ``evidence.json`` what is known about
-somebody to be scored, ``evaluation.txt`` the participants who must not be among the
-references. Nobody in them exists.
+``interviews.jsonl`` holds the references, ``evidence.json`` the evidence of a
+participant to be scored, ``evaluation.txt`` the participants who must not be among the
+references. All of them are fictitious.
 """
 
 from pathlib import Path

@@ -6,17 +6,20 @@ Fitted numbers are data files with their provenance, one per embedder; see
 one's own is in ``refit`` and ``judgements``.
 """
 
-from kept.calibration.curves import Curve
-from kept.calibration.files import calibration_of, known_cosines, load, save, shipped
-from kept.calibration.floors import Floor, choose_floor
-from kept.calibration.model import Calibration
+from kept.kernel.calibration.curves import Curve
+from kept.kernel.calibration.files import (
+    calibration_of,
+    known_cosines,
+    load,
+    save,
+    shipped,
+)
+from kept.kernel.calibration.model import Calibration
 
 __all__ = [
     "Calibration",
     "Curve",
-    "Floor",
     "calibration_of",
-    "choose_floor",
     "known_cosines",
     "load",
     "save",

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from kept.errors import InputError
-from kept.signals import Floats
+from kept.kernel.signals import Floats
 
 PLACES = 6
 
@@ -78,3 +78,10 @@ def climbed(
 def steps_of(curves: Sequence[Curve]) -> Floats:
     """Return how much each curve climbs from knot to knot, one after the other."""
     return np.array([b - a for curve in curves for a, b in pairwise(curve.values)])
+
+
+def probability(odds: Floats) -> Floats:
+    """Return the probability of log-odds, without overflow at either end."""
+    small = np.exp(-np.abs(odds))
+    likely: Floats = np.where(odds >= 0.0, 1.0, small) / (1.0 + small)
+    return likely

@@ -7,13 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from kept.calibration.curves import Curve
-from kept.calibration.model import ANY_EMBEDDER, Calibration
 from kept.errors import InputError, UnreadableSourceError
+from kept.kernel.calibration.curves import Curve
+from kept.kernel.calibration.model import ANY_EMBEDDER, Calibration
 
 FORMAT = 1
 SHIPPED = ("minilm", "hash", "words")
-PARAMETERS = files("kept.calibration") / "parameters"
+PARAMETERS = files("kept.kernel.calibration") / "parameters"
 
 
 def shipped(embedder_id: str) -> Calibration:

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from kept.calibration.curves import Curve
-from kept.calibration.fitting import probability
 from kept.errors import InputError
-from kept.model import Candidate
-from kept.pool import Pool
-from kept.signals import PLACES, Floats
-from kept.stages.rescore import demand_new
+from kept.kernel.calibration.curves import Curve, probability
+from kept.kernel.model import Candidate
+from kept.kernel.pool import Pool
+from kept.kernel.rescore import demand_new
+from kept.kernel.signals import PLACES, Floats
 from kept.text.languages import in_latin_script
 
 ANY_EMBEDDER = "*"

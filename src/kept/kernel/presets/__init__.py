@@ -4,13 +4,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kept.errors import UnknownPresetError
-from kept.presets.configuration import PresetSettings
-from kept.presets.default import DEFAULT
-from kept.presets.few_shot import FEW_SHOT
-from kept.presets.grants import GRANTS
-from kept.presets.near_match import NEAR_MATCH
-from kept.presets.plan import Badge, Configured, GateRules, Parts, Plan, Preset
-from kept.presets.tenant_kb import TENANT_KB
+from kept.kernel.presets.configuration import PresetSettings
+from kept.kernel.presets.default import DEFAULT
+from kept.kernel.presets.few_shot import FEW_SHOT
+from kept.kernel.presets.grants import GRANTS
+from kept.kernel.presets.near_match import NEAR_MATCH
+from kept.kernel.presets.plan import (
+    Badge,
+    Configured,
+    GateRules,
+    Parts,
+    Plan,
+    Preset,
+)
+from kept.kernel.presets.tenant_kb import TENANT_KB
 
 __all__ = [
     "PRESETS",

@@ -19,7 +19,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as UnreadableSettingError
 
 from kept.errors import SettingsError
-from kept.stages import STAGES
+from kept.kernel.stages import STAGES
 
 
 class PresetSettings(BaseSettings):

@@ -3,10 +3,15 @@
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from kept.pipeline import Pipeline
-from kept.presets.configuration import PresetSettings
-from kept.presets.plan import MAX_K, Parts, Plan, Preset
-from kept.stages import (
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets.configuration import PresetSettings
+from kept.kernel.presets.plan import (
+    MAX_K,
+    Parts,
+    Plan,
+    Preset,
+)
+from kept.kernel.stages import (
     AcceptedCap,
     AskJudge,
     CharBudget,

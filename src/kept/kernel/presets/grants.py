@@ -5,10 +5,19 @@ from typing import Literal, Self
 from pydantic import AliasChoices, Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from kept.pipeline import Pipeline
-from kept.presets.configuration import PresetSettings
-from kept.presets.plan import MAX_K, Parts, Plan, Preset
-from kept.stages import ReservedTokenBudget, TokenBudget, TopK
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets.configuration import PresetSettings
+from kept.kernel.presets.plan import (
+    MAX_K,
+    Parts,
+    Plan,
+    Preset,
+)
+from kept.kernel.stages import (
+    ReservedTokenBudget,
+    TokenBudget,
+    TopK,
+)
 
 
 class GrantsSettings(PresetSettings):

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import SecretStr
 
 from kept.errors import SettingsError
-from kept.presets.configuration import PresetSettings, range_of
-from kept.presets.plan import Preset
+from kept.kernel.presets.configuration import PresetSettings, range_of
+from kept.kernel.presets.plan import Preset
 
 Origin = Literal["tenant", "given", "environment", "default"]
 

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 from kept.errors import SettingsError
-from kept.pipeline import Pipeline
-from kept.ports import Judge, Reranker
-from kept.presets.configuration import PresetSettings
-from kept.stages import Pin
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.ports import Judge, Reranker
+from kept.kernel.presets.configuration import PresetSettings
+from kept.kernel.stages import Pin
 
 Leg = Literal["dense", "keyword"]
 

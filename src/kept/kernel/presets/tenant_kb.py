@@ -11,10 +11,17 @@ from typing import Self
 from pydantic import Field, model_validator
 from pydantic_settings import SettingsConfigDict
 
-from kept.pipeline import Pipeline
-from kept.presets.configuration import PresetSettings
-from kept.presets.plan import MAX_K, Badge, GateRules, Parts, Plan, Preset
-from kept.stages import (
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.presets.configuration import PresetSettings
+from kept.kernel.presets.plan import (
+    MAX_K,
+    Badge,
+    GateRules,
+    Parts,
+    Plan,
+    Preset,
+)
+from kept.kernel.stages import (
     DenseFloor,
     Diversity,
     Fuse,

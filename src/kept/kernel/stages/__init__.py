@@ -3,20 +3,38 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kept.pipeline import Stage
-from kept.stages.assist import SmallDense, SparseRecall
-from kept.stages.budget import CharBudget, ReservedTokenBudget, TokenBudget
-from kept.stages.composite import Composite, SoftScoreLimit
-from kept.stages.diversity import Diversity, DocumentLimit, MaximalMarginalRelevance
-from kept.stages.fusion import Fuse, FuseAbsolute, ReciprocalRankFusion
-from kept.stages.given import DropRepeats, OrderAsGiven
-from kept.stages.judge import AcceptedCap, AskJudge
-from kept.stages.limit import ExcerptCap, OnePerDocument, PerIntentCap, TopK
-from kept.stages.pin import Pin
-from kept.stages.protect import ProtectKeywordHit, ProtectNearMatches
-from kept.stages.rerank import OpportunisticRerank, RelevanceReranker
-from kept.stages.tags import LabelRequired, TagFilter
-from kept.stages.threshold import (
+from kept.kernel.pipeline import Stage
+from kept.kernel.stages.assist import SmallDense, SparseRecall
+from kept.kernel.stages.budget import (
+    CharBudget,
+    ReservedTokenBudget,
+    TokenBudget,
+)
+from kept.kernel.stages.composite import Composite, SoftScoreLimit
+from kept.kernel.stages.diversity import (
+    Diversity,
+    DocumentLimit,
+    MaximalMarginalRelevance,
+)
+from kept.kernel.stages.fusion import (
+    Fuse,
+    FuseAbsolute,
+    ReciprocalRankFusion,
+)
+from kept.kernel.stages.given import DropRepeats, OrderAsGiven
+from kept.kernel.stages.judge import AcceptedCap, AskJudge
+from kept.kernel.stages.limit import (
+    ExcerptCap,
+    OnePerDocument,
+    PerIntentCap,
+    TopK,
+)
+from kept.kernel.stages.pin import Pin
+from kept.kernel.stages.protect import ProtectKeywordHit, ProtectNearMatches
+from kept.kernel.stages.read import Read
+from kept.kernel.stages.rerank import OpportunisticRerank, RelevanceReranker
+from kept.kernel.stages.tags import LabelRequired, TagFilter
+from kept.kernel.stages.threshold import (
     Answerable,
     DenseFloor,
     DistanceThresholds,
@@ -54,6 +72,7 @@ __all__ = [
     "Pin",
     "ProtectKeywordHit",
     "ProtectNearMatches",
+    "Read",
     "ReciprocalRankFusion",
     "RelevanceFloor",
     "RelevanceReranker",
@@ -96,6 +115,7 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
             Pin,
             ProtectKeywordHit,
             ProtectNearMatches,
+            Read,
             ReciprocalRankFusion,
             RelevanceFloor,
             RelevanceShare,

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
-from kept.decisions import DROPPED, PROTECTED, Decision, Reason
-from kept.model import Query, Scalar
-from kept.pool import Pool
-from kept.stages.bounds import demand
-from kept.weighing import Weighed, by_columns
+from kept.kernel.columns import Weighed, by_columns
+from kept.kernel.model import Query, Scalar
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
+    DROPPED,
+    PROTECTED,
+    Decision,
+    Reason,
+)
+from kept.kernel.stages.bounds import demand
 
 
 @dataclass(frozen=True)

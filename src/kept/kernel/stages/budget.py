@@ -9,10 +9,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from kept.decisions import DROPPED, SPARED, Decision, Outcome, Reason, seated
 from kept.errors import SettingsError
-from kept.model import Candidate, Precedence, Query, Scalar
-from kept.stages.bounds import demand
+from kept.kernel.model import (
+    Candidate,
+    Precedence,
+    Query,
+    Scalar,
+)
+from kept.kernel.record import (
+    DROPPED,
+    SPARED,
+    Decision,
+    Outcome,
+    Reason,
+    seated,
+)
+from kept.kernel.stages.bounds import demand
 
 Mode = Literal["stop", "skip"]
 

@@ -7,13 +7,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from kept.decisions import Reason
-from kept.model import Query
-from kept.pool import Entry, Pool
-from kept.stages.bounds import demand
-from kept.stages.rescore import demand_new
-from kept.stages.threshold import ceiled
-from kept.weighing import Weighed, by_columns
+from kept.kernel.columns import Weighed, by_columns
+from kept.kernel.model import Query
+from kept.kernel.pool import Pool, PoolEntry
+from kept.kernel.record import Reason
+from kept.kernel.rescore import demand_new
+from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.threshold import ceiled
 
 AUTHORITY: Mapping[str | None, float] = MappingProxyType(
     {"high": 0.0, "medium": 0.04, "low": 0.08, None: 0.04}
@@ -64,7 +64,7 @@ class Composite:
         signals = {"composite": np.array(composites), "penalty": np.array(penalties)}
         return Weighed(pool.measured(**signals).scored(scores))
 
-    def penalty(self, entry: Entry) -> float:
+    def penalty(self, entry: PoolEntry) -> float:
         """Return what low authority, doubt and a far horizon add to the composite."""
         document = entry.document
         return round(
@@ -75,7 +75,7 @@ class Composite:
         )
 
 
-def doubt(entry: Entry) -> float:
+def doubt(entry: PoolEntry) -> float:
     """Return how little the chunk and its document are trusted, in 0..1."""
     chunk, document = entry.chunk.confidence, entry.document.confidence
     return 0.7 * (1.0 - (UNKNOWN_CONFIDENCE if chunk is None else chunk)) + 0.3 * (

@@ -7,7 +7,19 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.decisions import (
+from kept.errors import MissingSignalError
+from kept.kernel.columns import (
+    Weighed,
+    by_columns,
+    sifted,
+)
+from kept.kernel.model import (
+    Candidate,
+    Precedence,
+    Query,
+)
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
     DROPPED,
     SPARED,
     Decision,
@@ -16,11 +28,7 @@ from kept.decisions import (
     Reason,
     seated,
 )
-from kept.errors import MissingSignalError
-from kept.model import Candidate, Precedence, Query
-from kept.pool import Pool
-from kept.stages.bounds import demand
-from kept.weighing import Weighed, by_columns, sifted
+from kept.kernel.stages.bounds import demand
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,16 @@ from typing import ClassVar
 import numpy as np
 
 from kept.errors import SettingsError
-from kept.model import Query, Scalar
-from kept.pool import Floats, Pool
-from kept.signals import PLACES
-from kept.stages.bounds import demand
-from kept.stages.rescore import WAVE_STEP, column, demand_new
-from kept.weighing import Weighed, by_columns
+from kept.kernel.columns import Weighed, by_columns
+from kept.kernel.model import Query, Scalar
+from kept.kernel.pool import Floats, Pool
+from kept.kernel.rescore import (
+    WAVE_STEP,
+    column,
+    demand_new,
+)
+from kept.kernel.signals import PLACES
+from kept.kernel.stages.bounds import demand
 
 
 @dataclass(frozen=True)

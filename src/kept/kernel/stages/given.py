@@ -3,12 +3,17 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import Drop, Outcome, Reason, sift
-from kept.model import Candidate, Query
-from kept.pool import Pool
-from kept.stages.fusion import scaled
-from kept.stages.rescore import demand_new
-from kept.weighing import Weighed, by_columns
+from kept.kernel.columns import Weighed, by_columns
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
+    Drop,
+    Outcome,
+    Reason,
+    sift,
+)
+from kept.kernel.rescore import demand_new
+from kept.kernel.stages.fusion import scaled
 
 
 @dataclass(frozen=True)

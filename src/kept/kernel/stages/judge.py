@@ -3,13 +3,22 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import Drop, Outcome, Reason, sift
 from kept.errors import BackendError, LLMResponseParseError
-from kept.model import Candidate, Query
-from kept.pool import Pool
-from kept.ports import Judge, Opinion
-from kept.stages.bounds import demand
-from kept.weighing import Weighed, allotted, by_columns
+from kept.kernel.columns import (
+    Weighed,
+    allotted,
+    by_columns,
+)
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pool import Pool
+from kept.kernel.ports import Judge, Opinion
+from kept.kernel.record import (
+    Drop,
+    Outcome,
+    Reason,
+    sift,
+)
+from kept.kernel.stages.bounds import demand
 
 _EXPECTED = ", ".join(Opinion)
 _REASON = {

@@ -6,7 +6,20 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar
 
-from kept.decisions import (
+from kept.errors import SettingsError
+from kept.kernel.columns import (
+    Weighed,
+    allotted,
+    by_columns,
+    sifted,
+)
+from kept.kernel.model import (
+    Candidate,
+    Precedence,
+    Query,
+)
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
     DROPPED,
     SPARED,
     Decision,
@@ -15,11 +28,7 @@ from kept.decisions import (
     Reason,
     seated,
 )
-from kept.errors import SettingsError
-from kept.model import Candidate, Precedence, Query
-from kept.pool import Pool
-from kept.stages.bounds import demand
-from kept.weighing import Weighed, allotted, by_columns, sifted
+from kept.kernel.stages.bounds import demand
 
 INTENT_CAPS: Mapping[str, int] = MappingProxyType(
     {

@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import PROTECTED, Decision, Outcome, Reason
-from kept.model import Candidate, Query
+from kept.kernel.model import Candidate, Query
+from kept.kernel.record import (
+    PROTECTED,
+    Decision,
+    Outcome,
+    Reason,
+)
 
 
 @dataclass(frozen=True)

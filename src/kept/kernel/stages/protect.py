@@ -4,11 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import PROTECTED, Decision, Reason, decided
-from kept.model import Query, Scalar
-from kept.pool import Pool
-from kept.stages.bounds import demand
-from kept.weighing import Weighed, by_columns
+from kept.kernel.columns import Weighed, by_columns
+from kept.kernel.model import Query, Scalar
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
+    PROTECTED,
+    Decision,
+    Reason,
+    decided,
+)
+from kept.kernel.stages.bounds import demand
 
 
 @dataclass(frozen=True)

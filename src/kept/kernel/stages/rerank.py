@@ -12,12 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import BackendError
-from kept.model import Candidate, Query, Scalar
-from kept.pool import Pool
-from kept.ports import Reranker
-from kept.stages.bounds import demand
-from kept.stages.rescore import WAVE_STEP, demand_new, readings
-from kept.weighing import Weighed, by_columns
+from kept.kernel.columns import Weighed, by_columns
+from kept.kernel.model import (
+    Candidate,
+    Query,
+    Scalar,
+)
+from kept.kernel.pool import Pool
+from kept.kernel.ports import Reranker
+from kept.kernel.rescore import (
+    WAVE_STEP,
+    demand_new,
+    readings,
+)
+from kept.kernel.stages.bounds import demand
 
 STEP_BELOW = 1e-6
 

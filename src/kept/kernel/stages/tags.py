@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.decisions import Drop, Reason
 from kept.errors import InputError
-from kept.model import Query
-from kept.pool import Pool
-from kept.weighing import Weighed, by_columns, sifted
+from kept.kernel.columns import (
+    Weighed,
+    by_columns,
+    sifted,
+)
+from kept.kernel.model import Query
+from kept.kernel.pool import Pool
+from kept.kernel.record import Drop, Reason
 
 
 @dataclass(frozen=True)

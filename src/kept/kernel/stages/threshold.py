@@ -8,7 +8,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.decisions import (
+from kept.kernel.columns import (
+    Weighed,
+    by_columns,
+    sifted,
+)
+from kept.kernel.model import Query, Scalar
+from kept.kernel.pool import Pool
+from kept.kernel.record import (
     DROPPED,
     SPARED,
     Decision,
@@ -16,11 +23,12 @@ from kept.decisions import (
     Reason,
     decided,
 )
-from kept.model import Query, Scalar
-from kept.pool import Pool
-from kept.signals import BEST, PLACES, chance_of_one
-from kept.stages.bounds import demand
-from kept.weighing import Weighed, by_columns, sifted
+from kept.kernel.signals import (
+    BEST,
+    PLACES,
+    chance_of_one,
+)
+from kept.kernel.stages.bounds import demand
 
 
 def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Weighed:

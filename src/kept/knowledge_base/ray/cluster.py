@@ -8,7 +8,7 @@ from importlib import import_module
 from traceback import walk_tb
 from typing import Any
 
-from kept import extras
+from kept import _runtime as extras
 from kept.errors import BackendError, SettingsError
 
 LOCAL = "local"

@@ -15,10 +15,6 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from kept.cluster import Cluster
-from kept.cutting import Cutting, drafted
-from kept.embedders import require_text
-from kept.embedders.minilm import MiniLmEmbedder
 from kept.errors import (
     EmbedderError,
     EmbedderMismatchError,
@@ -26,14 +22,30 @@ from kept.errors import (
     KeptError,
     UnreadableSourceError,
 )
-from kept.ingest import Handed
-from kept.ports import Embedder, Vectors
-from kept.receipts import KnownSource, NewDocument, Source
-from kept.settings import NO_SERVER, Settings
-from kept.sources import Handing, raw_digest, size_of
+from kept.ingest.cutting import Cutting, drafted
+from kept.ingest.ingestion import Handed
+from kept.ingest.receipts import (
+    KnownSource,
+    NewDocument,
+    Source,
+)
+from kept.ingest.sources import (
+    Handing,
+    raw_digest,
+    size_of,
+)
+from kept.kernel.ports import Embedder, Vectors
+from kept.knowledge_base.ray.cluster import Cluster
+from kept.knowledge_base.settings import NO_SERVER, Settings
+from kept.knowledge_base.wiring import cutting_of, embedder_of
+from kept.models.embedders import require_text
+from kept.models.embedders.minilm import MiniLmEmbedder
 from kept.text.draft import Draft
-from kept.text.reading import ReadOptions, printable, read_path
-from kept.wiring import cutting_of, embedder_of
+from kept.text.readers.files import (
+    ReadOptions,
+    printable,
+    read_path,
+)
 
 TEXTS_AT_ONCE = 8
 CHUNKS_PER_WORKER = 64
@@ -53,7 +65,7 @@ class Looked:
     new: NewDocument | None = None
 
 
-class Workers:
+class RayWorkers:
     """The processes of a Ray cluster; *address* ``local`` starts some here.
 
     Every node needs the same version of Kept, the model where one is used, and the
@@ -164,7 +176,7 @@ class SpreadEmbedder:
     """An embedder whose texts go to workers, each slice to one of them."""
 
     local: Embedder
-    workers: Workers
+    workers: RayWorkers
 
     @property
     def id(self) -> str:

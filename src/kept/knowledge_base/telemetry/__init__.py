@@ -1,7 +1,7 @@
 """Telemetry: searches, answers and ingestion as OpenTelemetry spans and metrics.
 
 >>> import kept
->>> from kept.telemetry import Telemetry
+>>> from kept.knowledge_base.telemetry import Telemetry
 >>> base = kept.open(folder, embedder="hash", watch=Telemetry.of())
 >>> base.close()
 
@@ -9,6 +9,6 @@
 that the process has set. With ``KEPT_TELEMETRY=otlp`` none need be made.
 """
 
-from kept.telemetry.watch import Telemetry
+from kept.knowledge_base.telemetry.observer import Telemetry
 
 __all__ = ["Telemetry"]

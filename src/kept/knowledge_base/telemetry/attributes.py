@@ -10,10 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from kept.asking import Ending
-from kept.decisions import Decision, Outcome, Refusal, Verdict
-from kept.model import Candidate, Query
-from kept.retrieve import Found, Request
+from kept.kernel.model import Candidate, Query
+from kept.kernel.record import (
+    Decision,
+    Outcome,
+    Refusal,
+    Verdict,
+)
+from kept.search.answer.ask import Ending
+from kept.search.retrieve import Found, Request
 
 Value = str | bool | int | float | Sequence[str] | Sequence[float]
 Attributes = dict[str, Value]

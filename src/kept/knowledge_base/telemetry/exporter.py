@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
@@ -21,9 +22,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
-from kept import __version__
-from kept.logs import Logger
-from kept.telemetry.watch import Telemetry
+from kept._runtime import Logger
+from kept.knowledge_base.telemetry.observer import Telemetry
 
 LAST_SECONDS = 2.0
 
@@ -96,7 +96,9 @@ def otlp(*, content: bool) -> Telemetry:
     logging.getLogger("opentelemetry").addHandler(_UNHEARD)
     outage = Outage()
     spans, metrics = _Spans(outage), _Metrics(outage)
-    resource = Resource.create({"service.name": "kept", "service.version": __version__})
+    resource = Resource.create(
+        {"service.name": "kept", "service.version": version("kept")}
+    )
     tracing = TracerProvider(resource=resource, shutdown_on_exit=False)
     tracing.add_span_processor(BatchSpanProcessor(spans))
     metering = MeterProvider(

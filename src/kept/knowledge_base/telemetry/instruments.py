@@ -2,9 +2,9 @@
 
 from opentelemetry.metrics import Histogram, Meter
 
-from kept.decisions import Outcome, Verdict
-from kept.receipts import Receipt
-from kept.retrieve import Found
+from kept.ingest.receipts import Receipt
+from kept.kernel.record import Outcome, Verdict
+from kept.search.retrieve import Found
 
 SECONDS = "s"
 BUCKETS = (

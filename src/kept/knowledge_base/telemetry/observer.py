@@ -10,20 +10,30 @@ from opentelemetry import metrics, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
-from kept.answer import Answerer
-from kept.asking import Asking, Ending
-from kept.pipeline import Pipeline
-from kept.ports import ChatModel, Embedder
-from kept.presets.plan import Plan
-from kept.receipts import Receipt
-from kept.retrieve import Found, Request
-from kept.telemetry import attributes
-from kept.telemetry.attributes import Attributes, Kind
-from kept.telemetry.instruments import Instruments
-from kept.telemetry.requests import seen
-from kept.telemetry.spans import BILLION, Clock, Pen, failed, within
-from kept.telemetry.wrappers import SpannedChat, SpannedEmbedder, SpannedStage
-from kept.watching import OnlyLogs
+from kept.ingest.receipts import Receipt
+from kept.kernel.pipeline import Pipeline
+from kept.kernel.ports import ChatModel, Embedder
+from kept.kernel.presets.plan import Plan
+from kept.knowledge_base.telemetry import attributes
+from kept.knowledge_base.telemetry.attributes import Attributes, Kind
+from kept.knowledge_base.telemetry.instruments import Instruments
+from kept.knowledge_base.telemetry.requests import seen
+from kept.knowledge_base.telemetry.spans import (
+    BILLION,
+    Clock,
+    Pen,
+    failed,
+    within,
+)
+from kept.knowledge_base.telemetry.wrappers import (
+    SpannedChat,
+    SpannedEmbedder,
+    SpannedStage,
+)
+from kept.search.answer.answer import Answerer
+from kept.search.answer.ask import Ending, StreamedAsk
+from kept.search.observers import OnlyLogs
+from kept.search.retrieve import Found, Request
 
 SCOPE = "kept"
 MILLION = 1_000_000
@@ -109,7 +119,7 @@ class Telemetry(OnlyLogs):
         search: Callable[[], Found],
         answerer: Answerer,
         done: Callable[[Ending], None],
-    ) -> Asking:
+    ) -> StreamedAsk:
         """Answer inside a span that ends with the answer's last piece."""
         pen, clock = self._pen, Clock()
         said = attributes.of_request(request, content=pen.content)
@@ -126,7 +136,7 @@ class Telemetry(OnlyLogs):
             failed(span, type(error).__name__)
             span.end()
             raise
-        return Asking(found, _under(answerer, context), ended)
+        return StreamedAsk(found, _under(answerer, context), ended)
 
     def _ended(self, span: Span, ending: Ending, seconds: float) -> None:
         content = self._pen.content

@@ -7,7 +7,7 @@ from opentelemetry.propagate import extract
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kept.telemetry.attributes import KIND, Kind
+from kept.knowledge_base.telemetry.attributes import KIND, Kind
 
 SERVER_ERROR = 500
 

@@ -10,8 +10,12 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace import use_span as used
 
-from kept.telemetry.attributes import KIND, Attributes, Kind
-from kept.telemetry.instruments import Instruments
+from kept.knowledge_base.telemetry.attributes import (
+    KIND,
+    Attributes,
+    Kind,
+)
+from kept.knowledge_base.telemetry.instruments import Instruments
 
 T = TypeVar("T")
 BILLION = 1_000_000_000

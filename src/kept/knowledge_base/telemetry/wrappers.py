@@ -7,13 +7,17 @@ from typing import Any, Self, cast
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
-from kept.decisions import Outcome
-from kept.model import Candidate, Query
-from kept.pipeline import Stage
-from kept.ports import ChatModel, Embedder, Vectors
-from kept.telemetry import attributes
-from kept.telemetry.attributes import Kind, kind_of
-from kept.telemetry.spans import Clock, Pen, failed
+from kept.kernel.model import Candidate, Query
+from kept.kernel.pipeline import Stage
+from kept.kernel.ports import ChatModel, Embedder, Vectors
+from kept.kernel.record import Outcome
+from kept.knowledge_base.telemetry import attributes
+from kept.knowledge_base.telemetry.attributes import Kind, kind_of
+from kept.knowledge_base.telemetry.spans import (
+    Clock,
+    Pen,
+    failed,
+)
 
 
 @dataclass(frozen=True)

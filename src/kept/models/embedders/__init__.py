@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kept.errors import BadVectorError, InputError
-from kept.ports import Vectors
+from kept.kernel.ports import Vectors
 
 NORM_TOLERANCE = 1e-3
 

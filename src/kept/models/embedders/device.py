@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from kept.logs import Logger
+from kept._runtime import Logger
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"

@@ -11,9 +11,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kept import models
-from kept.embedders.device import CPU, CUDA, Device, providers_for, runs_on_gpu
-from kept.ports import Vectors
+from kept.kernel.ports import Vectors
+from kept.models import weights as models
+from kept.models.embedders.device import (
+    CPU,
+    CUDA,
+    Device,
+    providers_for,
+    runs_on_gpu,
+)
 
 MAX_TOKENS = 256
 TEXTS_PER_BATCH = 32
@@ -126,7 +132,7 @@ def _on_processor(tokenizer: Any, folder: Path) -> OneByOne:  # noqa: ANN401 -- 
 def _batched_graph(folder: Path) -> bytes:
     from safetensors.numpy import load_file  # noqa: PLC0415
 
-    from kept.embedders.minilm_graph import build_batched  # noqa: PLC0415
+    from kept.models.embedders.minilm_graph import build_batched  # noqa: PLC0415
 
     return build_batched(load_file(folder / models.WEIGHTS))
 

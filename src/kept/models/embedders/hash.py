@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.embedders import checked, require_text
 from kept.errors import SettingsError
-from kept.ports import Vectors
+from kept.kernel.ports import Vectors
+from kept.models.embedders import checked, require_text
 
 MAX_CHARS = 100_000
 BATCH_CHARS = 1_000_000

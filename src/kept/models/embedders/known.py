@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kept.ports import Embedder, Vectors
+from kept.kernel.ports import Embedder, Vectors
 
 
 @dataclass(frozen=True)

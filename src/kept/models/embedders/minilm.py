@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
-from kept import models
-from kept.embedders import checked, require_text
-from kept.embedders.device import Device
-from kept.embedders.encoders import Encoder, load
-from kept.model_sources import Progress
-from kept.ports import Vectors
-from kept.sharing import all_cores
+from kept._runtime import all_cores
+from kept.kernel.ports import Vectors
+from kept.models import weights as models
+from kept.models.embedders import checked, require_text
+from kept.models.embedders.device import Device
+from kept.models.embedders.encoders import Encoder, load
+from kept.models.weight_sources import Progress
 
 MAX_CHARS = 10_000
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.closing import Closing
-from kept.embedders import checked, require_text
-from kept.embedders.endpoint import Endpoint
+from kept._runtime import Closing
 from kept.errors import BadVectorError, SettingsError
-from kept.ports import Vectors
+from kept.kernel.ports import Vectors
+from kept.models.embedders import checked, require_text
+from kept.models.embedders.endpoint import Endpoint
 
 PROBE = "How long is a vector?"
 

@@ -1,8 +1,13 @@
 """Prompts: versioned templates, their checksums, and a record of each one built."""
 
-from kept.prompts.building import Context, build
-from kept.prompts.records import ContextRecord, Prompt, Recorder, log_context
-from kept.prompts.templates import (
+from kept.models.prompts.building import Context, build
+from kept.models.prompts.records import (
+    ContextRecord,
+    Prompt,
+    Recorder,
+    log_context,
+)
+from kept.models.prompts.templates import (
     BUILT_IN,
     Drift,
     Template,

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kept.model import Scalar
-from kept.ports import ChatModel
-from kept.prompts.records import ContextRecord, Prompt
-from kept.prompts.templates import template
+from kept.kernel.model import Scalar
+from kept.kernel.ports import ChatModel
+from kept.models.prompts.records import ContextRecord, Prompt
+from kept.models.prompts.templates import template
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

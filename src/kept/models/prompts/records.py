@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.logs import Logger
-from kept.model import Scalar
+from kept._runtime import Logger
+from kept.kernel.model import Scalar
 
 logger = Logger(__name__)
 

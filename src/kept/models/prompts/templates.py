@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from kept.errors import NotFoundError, SettingsError
-from kept.prompts.records import ContextRecord
+from kept.models.prompts.records import ContextRecord
 
 BUILT_IN = Path(__file__).parent
 CHECKSUMS = "checksums.json"

@@ -4,20 +4,12 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from kept.citations import (
-    LOW_RELEVANCE,
-    Citation,
-    MarkerCheck,
-    citation,
-    markers,
-    without_markers,
-)
-from kept.decisions import Selection
-from kept.extractive import Extract, chosen, extracts, snippet_of
-from kept.fencing import fenced, neutral, nonce_for, summed
-from kept.model import Candidate, Scalar
-from kept.ports import ChatModel, Embedder
-from kept.prompts import (
+from typing_extensions import TypedDict
+
+from kept.kernel.model import Candidate, Scalar
+from kept.kernel.ports import ChatModel, Embedder
+from kept.kernel.record import Selection
+from kept.models.prompts import (
     Context,
     ContextRecord,
     Prompt,
@@ -25,7 +17,27 @@ from kept.prompts import (
     build,
     log_context,
 )
-from kept.support import Support, support
+from kept.models.prompts.fence import (
+    fenced,
+    neutral,
+    nonce_for,
+    summed,
+)
+from kept.search.answer.citations import (
+    LOW_RELEVANCE,
+    Citation,
+    MarkerCheck,
+    citation,
+    markers,
+    without_markers,
+)
+from kept.search.answer.extractive import (
+    Extract,
+    chosen,
+    extracts,
+    snippet_of,
+)
+from kept.search.answer.support import Support, support
 
 NOTHING_FOUND = (
     "I couldn't find relevant documents for this question. "
@@ -35,6 +47,18 @@ UNSUPPORTED = "None of the sources supports this answer."
 NOT_FOUND = "NOT_FOUND"
 
 Kind = Literal["extractive", "generative", "none"]
+
+
+class AnswerJson(TypedDict):
+    """An answer with its citations, without the search that it rests on."""
+
+    text: str
+    kind: Kind
+    supported: bool
+    faithfulness: float | None
+    citations: list[dict[str, Any]]
+    removed_markers: list[str]
+    record: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +83,7 @@ class Answer:
         """How far the sources carry the text, from 0 to 1."""
         return self.support.faithfulness if self.support else None
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> AnswerJson:
         """Return the answer as JSON holds it."""
         return {
             "text": self.text,

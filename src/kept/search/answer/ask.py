@@ -3,14 +3,22 @@
 import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kept.answer import Answer, Answerer
-from kept.logs import Logger, heard
-from kept.recorded import Recorded, recorded
-from kept.render import record_json, refusal_json
-from kept.retrieve import Found
+from kept._runtime import Logger, heard
+from kept.search.answer.answer import Answer, Answerer, AnswerJson
+from kept.search.query_log import search_facts
+from kept.search.recorded import Recorded, recorded
+from kept.search.render import (
+    FingerprintsJson,
+    RecordJson,
+    RefusalJson,
+    fingerprints_json,
+    record_json,
+    refusal_json,
+)
+from kept.search.retrieve import Found
 
 ASK = "ask"
 BROKEN_OFF = "broken off"
@@ -42,7 +50,7 @@ class Ending:
     error: str | None = None
 
 
-class Asking:
+class StreamedAsk:
     """An answer on its way: iterate over its text, then read ``asked``.
 
     What was *found* is known from the beginning; a refusal is its own answer.
@@ -101,7 +109,17 @@ class Asking:
         return stream.answer
 
 
-def asked_json(asked: Asked) -> dict[str, Any]:
+class AskedJson(AnswerJson):
+    """An answer with the search that it rests on."""
+
+    question: str
+    refused: RefusalJson | None
+    search: RecordJson
+    fingerprints: FingerprintsJson
+    timings: dict[str, float]
+
+
+def asked_json(asked: Asked) -> AskedJson:
     """Return an answer with its search as every door shows it."""
     found = asked.found
     return {
@@ -109,8 +127,21 @@ def asked_json(asked: Asked) -> dict[str, Any]:
         **asked.answer.as_data(),
         "refused": refusal_json(found.refused),
         "search": record_json(found.selection),
-        "fingerprints": asdict(found.fingerprints),
+        "fingerprints": fingerprints_json(found.fingerprints),
         "timings": dict(asked.timings),
+    }
+
+
+def answer_facts(asked: Asked, preset: str) -> dict[str, Any]:
+    """Return the state and the numbers that an answer rests on, for the audit."""
+    answer = asked.answer
+    return {
+        **search_facts(asked.found, preset),
+        "kind": answer.kind,
+        "supported": answer.supported,
+        "faithfulness": answer.faithfulness,
+        "citations": sum(1 for one in answer.citations if one.cited),
+        "model": answer.record.model if answer.record else None,
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.model import Candidate
+from kept.kernel.model import Candidate
 
 LOW_RELEVANCE = 0.50
 LONGEST_SNIPPET = 300

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kept.model import Candidate
-from kept.ports import Embedder
-from kept.sentences import sentences
-from kept.signals import PLACES
+from kept.kernel.model import Candidate
+from kept.kernel.ports import Embedder
+from kept.kernel.signals import PLACES
+from kept.text.sentences import sentences
 from kept.text.tokens import analyse, analyse_query, detect_language
 
 AT_MOST = 3

@@ -14,9 +14,9 @@ from typing import Literal
 
 import numpy as np
 
-from kept.ports import Embedder
-from kept.sentences import sentences
-from kept.signals import PLACES
+from kept.kernel.ports import Embedder
+from kept.kernel.signals import PLACES
+from kept.text.sentences import sentences
 from kept.text.tokens import analyse, detect_language
 
 Judgement = Literal["supported", "partial", "unsupported", "no_claim"]

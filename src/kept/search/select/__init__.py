@@ -4,15 +4,23 @@
 pipeline over the measured pool. Nothing here opens a store.
 """
 
-from kept.candidates.meaning import Given, Scores
-from kept.candidates.passages import Passage, Pool, pool_of
-from kept.candidates.selector import GIVEN_COSINES, Selector, plan_for
+from kept.search.select.passages import (
+    Passage,
+    PassagePool,
+    pool_of,
+)
+from kept.search.select.score_meaning import Given, Scores
+from kept.search.select.selector import (
+    GIVEN_COSINES,
+    Selector,
+    plan_for,
+)
 
 __all__ = [
     "GIVEN_COSINES",
     "Given",
     "Passage",
-    "Pool",
+    "PassagePool",
     "Scores",
     "Selector",
     "plan_for",

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from kept.candidates.passages import Passage
 from kept.errors import UnreadableSourceError
-from kept.model import Authority, TimeHorizon
-from kept.text.rows import json_rows
+from kept.search.select.passages import Passage
+from kept.text.draft import Authority, TimeHorizon
+from kept.text.readers.tables import json_rows
 
 LONG = 2_000
 MOST = 1_000

@@ -7,12 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
-from kept.embedders import checked
-from kept.ports import Embedder, Vectors
-from kept.signals import PLACES, Floats, QueryTerms, measured
-from kept.stores.terms import frequencies, packed
+from kept.kernel.ports import Embedder, Vectors
+from kept.kernel.signals import (
+    PLACES,
+    Floats,
+    QueryTerms,
+    measured,
+)
+from kept.kernel.word_weights import weighed
+from kept.models.embedders import checked
+from kept.text.terms import frequencies, packed
 from kept.text.tokens import analyse, analyse_query, detect_language
-from kept.text.weighing import weighed
 
 FOUND_IN = 1_000
 

@@ -7,11 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from kept.admitting import Facts, admits
-from kept.candidates.meaning import Given, Scores
 from kept.errors import InputError, NotFoundError
-from kept.filters import Filters
-from kept.model import Authority, Chunk, Document, TimeHorizon
+from kept.kernel.filter_matching import Facts, admits
+from kept.kernel.filters import Filters
+from kept.kernel.model import (
+    Chunk,
+    Document,
+)
+from kept.search.select.score_meaning import Given, Scores
+from kept.text.draft import Authority, TimeHorizon
 
 DERIVED = "text:"
 DERIVED_DIGITS = 24
@@ -104,7 +108,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class PassagePool:
     """Everything that was handed in for one question, checked and named."""
 
     given: Given
@@ -116,12 +120,12 @@ class Pool:
         shown = "\n".join(map(_said, sorted(self.members, key=lambda m: m.id)))
         return hashlib.sha256(shown.encode()).hexdigest()[:32]
 
-    def within(self, filters: Filters, pinned: Iterable[str] = ()) -> "Pool":
+    def within(self, filters: Filters, pinned: Iterable[str] = ()) -> "PassagePool":
         """Return what *filters* let through, and what is *pinned* anyway."""
         if filters.empty:
             return self
         forced = set(pinned)
-        return Pool(
+        return PassagePool(
             self.given,
             tuple(m for m in self.members if m.id in forced or m.passes(filters)),
         )
@@ -134,7 +138,7 @@ class Pool:
                 raise NotFoundError("passage", chunk_id, "it cannot be pinned")
 
 
-def pool_of(passages: Iterable[Passage], given: Given) -> Pool:
+def pool_of(passages: Iterable[Passage], given: Given) -> PassagePool:
     """Check and name what was handed in.
 
     A passage that comes twice is named ``id#2`` where it is worse placed, so that
@@ -151,7 +155,7 @@ def pool_of(passages: Iterable[Passage], given: Given) -> Pool:
             )
             raise InputError(msg)
         members.append(Member(id_, passage, _score(passage, place, given.scores)))
-    return Pool(given, _told_apart(members, given.scores))
+    return PassagePool(given, _told_apart(members, given.scores))
 
 
 def _told_apart(members: list[Member], scores: Scores) -> tuple[Member, ...]:

@@ -5,19 +5,40 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kept.calibration import Calibration
-from kept.candidates.meaning import Given, Scores
-from kept.candidates.measuring import Texts, embedded
-from kept.candidates.passages import Pool
-from kept.decisions import Drop, Refusal, Selection, Step, sift
-from kept.gate import turned_away
-from kept.model import Candidate
-from kept.pipeline import Stage, ranked
-from kept.ports import Embedder
-from kept.presets.plan import Plan
-from kept.retrieve import Fingerprints, Found, Request, check_question, selected
-from kept.signals import PLACES, Floats, QueryTerms
-from kept.stages import ORDERING, DropRepeats, OpportunisticRerank, OrderAsGiven
+from kept.kernel.calibration import Calibration
+from kept.kernel.gate import turned_away
+from kept.kernel.model import Candidate
+from kept.kernel.pipeline import Stage, ranked
+from kept.kernel.ports import Embedder
+from kept.kernel.presets.plan import Plan
+from kept.kernel.record import (
+    Drop,
+    Refusal,
+    Selection,
+    Step,
+    sift,
+)
+from kept.kernel.signals import (
+    PLACES,
+    Floats,
+    QueryTerms,
+)
+from kept.kernel.stages import (
+    ORDERING,
+    DropRepeats,
+    OpportunisticRerank,
+    OrderAsGiven,
+)
+from kept.search.retrieve import (
+    Fingerprints,
+    Found,
+    Request,
+    check_question,
+    selected,
+)
+from kept.search.select.measure import Texts, embedded
+from kept.search.select.passages import PassagePool
+from kept.search.select.score_meaning import Given, Scores
 from kept.text.tokens import count_tokens
 
 GIVEN_COSINES = "given"
@@ -53,7 +74,7 @@ class Selector:
     def __call__(
         self,
         request: Request,
-        pool: Pool,
+        pool: PassagePool,
         weights: tuple[str, QueryTerms] | None = None,
     ) -> Found:
         """Return what of *pool* deserves to be cited, and the whole record.
@@ -81,7 +102,7 @@ class Selector:
         )
 
     def _chosen(
-        self, request: Request, pool: Pool, texts: Texts, terms: QueryTerms
+        self, request: Request, pool: PassagePool, texts: Texts, terms: QueryTerms
     ) -> tuple[Refusal | None, Selection]:
         if self.plan.gate is not None:
             refused = turned_away(self.plan.gate, request.question, lambda: terms)
@@ -92,7 +113,7 @@ class Selector:
         return selected(self.plan, request, measured)
 
     def _candidates(
-        self, question: str, pool: Pool, texts: Texts, terms: QueryTerms
+        self, question: str, pool: PassagePool, texts: Texts, terms: QueryTerms
     ) -> tuple[Candidate, ...]:
         if not pool.members:
             return ()
@@ -122,7 +143,7 @@ class Selector:
         )
 
 
-def _all_refused(pool: Pool, refused: Refusal) -> Selection:
+def _all_refused(pool: PassagePool, refused: Refusal) -> Selection:
     """Return a record in which the gate turned everything away that was handed in."""
     scores = pool.given.scores
     candidates = ranked(
@@ -139,7 +160,7 @@ def _all_refused(pool: Pool, refused: Refusal) -> Selection:
     return Selection((), candidates, (Step("gate", len(candidates), 0, decisions),))
 
 
-def _given_cosines(pool: Pool) -> Floats:
+def _given_cosines(pool: PassagePool) -> Floats:
     values: Floats = np.array([m.given for m in pool.members], dtype=np.float64)
     if pool.given.scores is Scores.COSINE_DISTANCE:
         values = 1.0 - values

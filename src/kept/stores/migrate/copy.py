@@ -13,13 +13,23 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kept.errors import StoreError
-from kept.ports import Vectors
-from kept.stores import reading
-from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
-from kept.stores.jobs import ENDED
-from kept.stores.operations import Store
+from kept.kernel.ports import Vectors
+from kept.stores import queries as reading
+from kept.stores.document_rows import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    Filed,
+)
+from kept.stores.migrate.tables import (
+    JOBS,
+    OF_TENANTS,
+    OF_THE_STORE,
+    TRUTHS,
+    Table,
+)
+from kept.stores.ports import ManagedStore
+from kept.stores.service.jobs import ENDED
 from kept.stores.sql import Connection, Row, each, every, first, only
-from kept.stores.tables import JOBS, OF_TENANTS, OF_THE_STORE, TRUTHS, Table
 
 DOCUMENTS = 50
 SECRETS = ("service_secret",)
@@ -40,7 +50,7 @@ class Carried:
     superseded_by: str | None
 
 
-def copy(source: Store, target: Store, tell: Tell) -> None:
+def copy(source: ManagedStore, target: ManagedStore, tell: Tell) -> None:
     """Copy everything that *target* lacks of *source*; *tell* hears how far it is."""
     embedder = source.embedder()
     if embedder is not None:
@@ -57,7 +67,7 @@ def copy(source: Store, target: Store, tell: Tell) -> None:
     _copy_secrets(source, target)
 
 
-def _carried(store: Store, connection: Connection, row: Row) -> Carried:
+def _carried(store: ManagedStore, connection: Connection, row: Row) -> Carried:
     """Return a document by its number, life and values, with all that hangs on it."""
     no, live, superseded_by, *document = row
     chunks = every(
@@ -95,7 +105,7 @@ def numbers_by(
 
 
 def documents_of(
-    store: Store, connection: Connection, tenant: int, numbers: Sequence[int]
+    store: ManagedStore, connection: Connection, tenant: int, numbers: Sequence[int]
 ) -> list[Carried]:
     """Return those of the documents of these *numbers* that are there, in order."""
     rows = each(
@@ -107,7 +117,9 @@ def documents_of(
     return [_carried(store, connection, row) for row in rows]
 
 
-def _copy_documents(source: Store, target: Store, tenant: str, tell: Tell) -> None:
+def _copy_documents(
+    source: ManagedStore, target: ManagedStore, tenant: str, tell: Tell
+) -> None:
     done, place = _arrived(source, target, tenant)
     with source.database.reading(tenant) as connection:
         (total,) = only(
@@ -122,7 +134,9 @@ def _copy_documents(source: Store, target: Store, tenant: str, tell: Tell) -> No
         tell(f"copying {tenant}", done, total)
 
 
-def _arrived(source: Store, target: Store, tenant: str) -> tuple[int, Row | None]:
+def _arrived(
+    source: ManagedStore, target: ManagedStore, tenant: str
+) -> tuple[int, Row | None]:
     """Return how many documents have arrived, and the last one's place of origin."""
     with target.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
@@ -149,7 +163,9 @@ def _arrived(source: Store, target: Store, tenant: str) -> tuple[int, Row | None
     return count, place
 
 
-def _batches(source: Store, tenant: str, place: Row | None) -> Iterator[list[Carried]]:
+def _batches(
+    source: ManagedStore, tenant: str, place: Row | None
+) -> Iterator[list[Carried]]:
     with source.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
         numbers = numbers_by(connection, no, "age, id", place)
@@ -160,7 +176,7 @@ def _batches(source: Store, tenant: str, place: Row | None) -> Iterator[list[Car
         yield some
 
 
-def _store(target: Store, tenant: str, some: list[Carried]) -> None:
+def _store(target: ManagedStore, tenant: str, some: list[Carried]) -> None:
     """Store documents as they were; one that was superseded lives for a moment."""
     books = target.books
 
@@ -180,7 +196,9 @@ def _store(target: Store, tenant: str, some: list[Carried]) -> None:
     target.database.again(write)
 
 
-def _copy_table(source: Store, target: Store, table: Table, tenant: str | None) -> None:
+def _copy_table(
+    source: ManagedStore, target: ManagedStore, table: Table, tenant: str | None
+) -> None:
     place = _reached(source, target, table, tenant)
     while True:
         with source.database.reading(tenant) as connection:
@@ -199,7 +217,7 @@ def _copy_table(source: Store, target: Store, table: Table, tenant: str | None) 
 
 
 def _reached(
-    source: Store, target: Store, table: Table, tenant: str | None
+    source: ManagedStore, target: ManagedStore, table: Table, tenant: str | None
 ) -> Row | None:
     """Return behind which row of the source the copy goes on."""
     with target.database.reading(tenant) as connection:
@@ -215,7 +233,7 @@ def _no(connection: Connection, tenant: str | None) -> int:
     return 0 if tenant is None else reading.tenant_no(connection, tenant)
 
 
-def _copy_jobs(source: Store, target: Store) -> None:
+def _copy_jobs(source: ManagedStore, target: ManagedStore) -> None:
     """Copy jobs with their receipts, and what unfinished ones still need."""
     _copy_table(source, target, JOBS, None)
     with source.database.reading() as connection:
@@ -226,7 +244,9 @@ def _copy_jobs(source: Store, target: Store) -> None:
             _copy_spooled(source, target, job_id, json.loads(items))
 
 
-def _copy_receipts(source: Store, target: Store, no: int, job_id: str) -> None:
+def _copy_receipts(
+    source: ManagedStore, target: ManagedStore, no: int, job_id: str
+) -> None:
     with source.database.reading() as connection:
         rows = every(
             connection,
@@ -242,7 +262,7 @@ def _copy_receipts(source: Store, target: Store, no: int, job_id: str) -> None:
 
 
 def _copy_spooled(
-    source: Store, target: Store, job_id: str, items: list[dict[str, str]]
+    source: ManagedStore, target: ManagedStore, job_id: str, items: list[dict[str, str]]
 ) -> None:
     """Copy the sources of a job anew; those that were fetched by URL have none."""
     taken, given = source.spool(), target.spool()
@@ -253,7 +273,7 @@ def _copy_spooled(
             given.save(job_id, item["name"], io.BytesIO(data))
 
 
-def _copy_secrets(source: Store, target: Store) -> None:
+def _copy_secrets(source: ManagedStore, target: ManagedStore) -> None:
     with source.database.reading() as connection:
         rows = [
             (key, value)

@@ -5,14 +5,14 @@ from contextlib import contextmanager
 
 from kept.errors import InputError, StoreBusyError, StoreError
 from kept.stores.meta import meta_of
-from kept.stores.operations import Store
+from kept.stores.ports import ManagedStore
 from kept.stores.sql import first
 
 MARK = "migration"
 _ANYTHING = ("tenants", "access_keys", "tenant_policies", "jobs", "audit")
 
 
-def refuse_unfinished(store: Store) -> None:
+def refuse_unfinished(store: ManagedStore) -> None:
     """Refuse to work with a store that is not filled yet."""
     with store.database.reading() as connection:
         origin = meta_of(connection).get(MARK)
@@ -25,7 +25,7 @@ def refuse_unfinished(store: Store) -> None:
 
 
 @contextmanager
-def alone(target: Store) -> Iterator[None]:
+def alone(target: ManagedStore) -> Iterator[None]:
     """Fill *target* alone: two who did would be in each other's way."""
     holds = target.holds()
     try:
@@ -40,7 +40,7 @@ def alone(target: Store) -> Iterator[None]:
         holds.close()
 
 
-def begin(target: Store, origin: str) -> bool:
+def begin(target: ManagedStore, origin: str) -> bool:
     """Mark an empty target, and tell whether an earlier attempt is gone on with."""
     with target.database.writing() as connection:
         target.database.alone(connection, MARK)
@@ -68,7 +68,7 @@ def begin(target: Store, origin: str) -> bool:
         return False
 
 
-def end(target: Store) -> None:
+def end(target: ManagedStore) -> None:
     """Take the mark away: the target is whole."""
     with target.database.writing() as connection:
         connection.execute("DELETE FROM meta WHERE key = ?", (MARK,))

@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kept.ports import Vectors
-from kept.stores import reading
-from kept.stores.copying import documents_of, numbers_by
-from kept.stores.operations import Store
+from kept.kernel.ports import Vectors
+from kept.stores import queries as reading
+from kept.stores.migrate.copy import documents_of, numbers_by
+from kept.stores.migrate.tables import (
+    JOBS,
+    OF_TENANTS,
+    OF_THE_STORE,
+    Table,
+)
+from kept.stores.ports import ManagedStore
 from kept.stores.sql import Row, each, every
-from kept.stores.tables import JOBS, OF_TENANTS, OF_THE_STORE, Table
 
 DOCUMENTS = 50
 QUESTIONS = 5
@@ -33,7 +38,7 @@ class Compared:
     same: bool
 
 
-def compared(source: Store, target: Store) -> Iterator[Compared]:
+def compared(source: ManagedStore, target: ManagedStore) -> Iterator[Compared]:
     """Yield every part of two stores; a part that differs is not the same."""
     yield _pair(None, "embedder", [(source.embedder(),)], [(target.embedder(),)])
     yield _pair(
@@ -54,7 +59,9 @@ def compared(source: Store, target: Store) -> Iterator[Compared]:
     yield _pair(None, "job receipts", _receipts(source), _receipts(target))
 
 
-def _of_tenant(source: Store, target: Store, tenant: str) -> Iterator[Compared]:
+def _of_tenant(
+    source: ManagedStore, target: ManagedStore, tenant: str
+) -> Iterator[Compared]:
     both = (source, target)
     yield _pair(tenant, "documents", *(_documents(store, tenant) for store in both))
     yield _pair(tenant, "order of arrival", *(_order(store, tenant) for store in both))
@@ -94,13 +101,13 @@ def _plain(value: object) -> str:
     return value.hex() if isinstance(value, bytes) else str(value)
 
 
-def _rows(store: Store, table: Table, tenant: str | None) -> Iterator[Row]:
+def _rows(store: ManagedStore, table: Table, tenant: str | None) -> Iterator[Row]:
     with store.database.reading(tenant) as connection:
         no = 0 if tenant is None else reading.tenant_no(connection, tenant)
         yield from table.rows(connection, no)
 
 
-def _receipts(store: Store) -> Iterator[Row]:
+def _receipts(store: ManagedStore) -> Iterator[Row]:
     with store.database.reading() as connection:
         yield from every(
             connection,
@@ -109,7 +116,7 @@ def _receipts(store: Store) -> Iterator[Row]:
         )
 
 
-def _documents(store: Store, tenant: str) -> Iterator[Row]:
+def _documents(store: ManagedStore, tenant: str) -> Iterator[Row]:
     """Yield every document with its chunks and the bytes of its vectors."""
     with store.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
@@ -119,7 +126,7 @@ def _documents(store: Store, tenant: str) -> Iterator[Row]:
                 yield *rows, one.vectors.tobytes(), one.live, one.superseded_by
 
 
-def _order(store: Store, tenant: str) -> Iterator[Row]:
+def _order(store: ManagedStore, tenant: str) -> Iterator[Row]:
     with store.database.reading(tenant) as connection:
         no = reading.tenant_no(connection, tenant)
         for some in _in_parts(numbers_by(connection, no, "age, id")):
@@ -135,7 +142,7 @@ def _in_parts(numbers: "array[int]") -> Iterator["array[int]"]:
         yield numbers[start : start + DOCUMENTS]
 
 
-def _questions(store: Store, tenant: str) -> list[tuple[str, Vectors]]:
+def _questions(store: ManagedStore, tenant: str) -> list[tuple[str, Vectors]]:
     """Return some documents' own words and first vectors, as questions to ask.
 
     The vectors are stored ones, so that nothing has to be embedded.
@@ -158,7 +165,10 @@ def _questions(store: Store, tenant: str) -> list[tuple[str, Vectors]]:
 
 
 def _answers(
-    source: Store, store: Store, tenant: str, asked: Iterable[tuple[str, Vectors]]
+    source: ManagedStore,
+    store: ManagedStore,
+    tenant: str,
+    asked: Iterable[tuple[str, Vectors]],
 ) -> Iterator[Row]:
     """Yield what a store answers; a large one among what the source finds.
 

@@ -19,7 +19,7 @@ KINDS: Mapping[str, tuple[str, Mapping[str, int], Mapping[str, int]]] = {
 _LONGEST_PREFIX = 100
 
 
-class Refused(SettingsError):  # noqa: N818 -- an address, not a failure
+class AddressError(SettingsError):
     """An address does not say where everything is."""
 
     def __init__(self, problem: str) -> None:
@@ -71,13 +71,13 @@ def address_of(url: str, token: str | None = None) -> Address:
         port = parts.port or PORT
     except ValueError as error:
         msg = f"its port is refused ({error})"
-        raise Refused(msg) from error
+        raise AddressError(msg) from error
     if parts.scheme != SCHEME or not parts.hostname:
         msg = "it names no server"
-        raise Refused(msg)
+        raise AddressError(msg)
     if not given.get("metadata"):
         msg = "it does not say where the documents themselves are kept"
-        raise Refused(msg)
+        raise AddressError(msg)
     login = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
     fields: dict[str, Any] = {
         name: _value(name, value) for name, value in given.items()
@@ -111,7 +111,7 @@ def _value(name: str, value: str) -> str | float | bool | int:
         "letters, digits and _), replicas, shards, timeout_seconds, tls (0 or 1)"
     )
     msg = f"its parameter {name}={value!r} is refused; known are {known}"
-    raise Refused(msg)
+    raise AddressError(msg)
 
 
 def _is_number(value: str) -> bool:

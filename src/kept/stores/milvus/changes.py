@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import StoreCorruptError
-from kept.stores.index_ports import Keys
-from kept.stores.indexes import changed, live_rows
-from kept.stores.milvus.names import text_of
-from kept.stores.milvus.server import Row
+from kept.stores.index_port import Keys
+from kept.stores.milvus.server import ChunkRow
+from kept.stores.milvus.term_names import text_of
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, each, every, first, marks
-from kept.stores.writing import ORD_BITS
+from kept.stores.sqlite.index.tenant import changed, live_rows
 
 DOCUMENTS_AT_ONCE = 200
 _NAMED_AT_ONCE = 500
@@ -45,7 +45,7 @@ class Truth:
         with self.latest() as connection:
             return _position(connection, self.tenant)
 
-    def changes(self, after: int) -> Iterator[tuple[list[Row], list[int], int]]:
+    def changes(self, after: int) -> Iterator[tuple[list[ChunkRow], list[int], int]]:
         """Yield what to put, what to remove and the number of the last change."""
         for documents, upto in changed(
             self.connection, self.tenant, after, DOCUMENTS_AT_ONCE
@@ -115,11 +115,11 @@ class Truth:
             yield np.array(_keys(dict(rows)), np.int64)
             after = rows[-1][0]
 
-    def _rows(self, documents: dict[int, int]) -> list[Row]:
+    def _rows(self, documents: dict[int, int]) -> list[ChunkRow]:
         words = live_rows(self.connection, "chunks", "t.terms", documents)
         vectors = self.vectors(np.array([no for no, _ in words], np.int64))
         return [
-            Row(no, no >> ORD_BITS, text_of(blob), vector)
+            ChunkRow(no, no >> ORD_BITS, text_of(blob), vector)
             for (no, blob), vector in zip(words, vectors, strict=True)
         ]
 

@@ -4,18 +4,18 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+from kept._runtime import Logger
 from kept.errors import StoreCorruptError
-from kept.logs import Logger
-from kept.stores.milvus.faults import CollectionAwayError
-from kept.stores.milvus.server import Mark, Row, Server
-from kept.stores.milvus.truth import Truth
+from kept.stores.milvus.changes import Truth
+from kept.stores.milvus.server import ChunkRow, Mark, MilvusServer
+from kept.stores.milvus.server_errors import CollectionAwayError
 
 UNDERWAY = "underway"
 
 logger = Logger(__name__)
 
 
-class Collection:
+class MilvusCollection:
     """One tenant's chunks on the server, and how far they have come.
 
     Each batch is followed by a mark that names its last change. A killed writer
@@ -25,7 +25,7 @@ class Collection:
 
     def __init__(
         self,
-        server: Server,
+        server: MilvusServer,
         name: str,
         dimension: int,
         alone: Callable[[], AbstractContextManager[object]],
@@ -102,7 +102,7 @@ class Collection:
     def _reach(self, mark: Mark) -> None:
         self.server.set_mark(self.name, mark, self.dimension)
 
-    def _check(self, rows: list[Row]) -> None:
+    def _check(self, rows: list[ChunkRow]) -> None:
         for row in rows:
             if row.vector.size != self.dimension:
                 msg = (

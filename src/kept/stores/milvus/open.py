@@ -6,15 +6,15 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
-from kept.extras import MILVUS
+from kept._runtime import MILVUS
 from kept.stores.addresses import scheme_of, server_of
 from kept.stores.milvus.address import address_of
-from kept.stores.milvus.store import MilvusStore
-from kept.stores.operations import Store
-from kept.stores.sqlite import FILE
+from kept.stores.milvus.sqlite_store import MilvusStore
+from kept.stores.ports import ManagedStore
+from kept.stores.sqlite.store import FILE
 
 
-class StoreSettings(Protocol):
+class MilvusSettings(Protocol):
     """The settings that a store is opened by."""
 
     @property
@@ -42,7 +42,7 @@ class StoreSettings(Protocol):
 class _Beside:
     """The settings of the store that has the documents."""
 
-    settings: StoreSettings
+    settings: MilvusSettings
     store: str
     store_replica: SecretStr | None = None
 
@@ -52,7 +52,7 @@ class _Beside:
         return self.settings.store_connections
 
 
-def open_store(settings: StoreSettings, *, writable: bool) -> Store:
+def open_store(settings: MilvusSettings, *, writable: bool) -> ManagedStore:
     """Return the store that the settings name, its documents in a folder or server."""
     MILVUS.demand()
     token = settings.store_token
@@ -60,9 +60,7 @@ def open_store(settings: StoreSettings, *, writable: bool) -> Store:
     if scheme_of(address.metadata) is None:
         return MilvusStore(address, writable=writable)
     documents = server_of(address.metadata)
-    from kept.stores.milvus.postgres import (  # noqa: PLC0415 -- brings psycopg
-        MilvusPostgresStore,
-    )
+    from kept.stores.milvus.postgres_store import MilvusPostgresStore  # noqa: PLC0415 -- brings psycopg
 
     return MilvusPostgresStore(
         address,
@@ -72,7 +70,7 @@ def open_store(settings: StoreSettings, *, writable: bool) -> Store:
     )
 
 
-def exists(settings: StoreSettings) -> bool:
+def exists(settings: MilvusSettings) -> bool:
     """Tell whether there is a knowledge base: its documents, not its indexes."""
     metadata = address_of(settings.store).metadata
     if scheme_of(metadata) is not None:

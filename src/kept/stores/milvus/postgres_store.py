@@ -8,20 +8,20 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.signals import QueryTerms
-from kept.stores.index_ports import Indexes, Keys
+from kept.kernel.signals import QueryTerms
+from kept.stores.index_port import Indexes, Keys
 from kept.stores.meta import epoch_of
 from kept.stores.milvus.address import Address
-from kept.stores.milvus.collections import Collections, identity_of
-from kept.stores.milvus.truth import Truth
+from kept.stores.milvus.changes import Truth
+from kept.stores.milvus.tenant_collections import Collections, identity_of
 from kept.stores.milvus.view import View
-from kept.stores.operations import Finding
+from kept.stores.ports import DoctorFinding
 from kept.stores.postgres.connection import Options
-from kept.stores.postgres.nearest import EVERYTHING, Nearest
-from kept.stores.postgres.portable import Connection as PostgresConnection
+from kept.stores.postgres.dense import EVERYTHING, Nearest
+from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.shelf import PostgresShelf
 from kept.stores.postgres.store import PostgresStore
-from kept.stores.shelf import Leg
+from kept.stores.shelf import ScoredLeg
 from kept.stores.sql import Connection, only
 
 COMPARED_AT_ONCE = 2_000
@@ -42,7 +42,9 @@ class PostgresTruth(Truth):
 class MilvusPostgresShelf(PostgresShelf):
     """A shelf whose legs both read the truth, one after the other."""
 
-    def keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
+    def keyword_leg(
+        self, terms: QueryTerms, depth: int, allowed: Keys | None
+    ) -> ScoredLeg:
         """Return the best chunks by exact BM25, read at once."""
         leg = self._keyword_leg(terms, depth, allowed)
         with cast("View", self.indexes).truth.alone:
@@ -108,7 +110,7 @@ class MilvusPostgresStore(PostgresStore):
                 self.shelf_on(connection)
         return len(self.tenants())
 
-    def examine(self, *, repair: bool) -> list[Finding]:
+    def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
         findings = super().examine(repair=repair)
         for name in self.tenants():
@@ -121,7 +123,7 @@ class MilvusPostgresStore(PostgresStore):
                     self.shelf_on(connection)
             if problem:
                 findings.append(
-                    Finding(
+                    DoctorFinding(
                         what="collection", where=name, detail=problem, repaired=repair
                     )
                 )

@@ -17,16 +17,16 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from kept import extras
+from kept import _runtime as extras
 from kept.stores.milvus.address import Address
-from kept.stores.milvus.faults import (
+from kept.stores.milvus.server_errors import (
     CollectionAwayError,
     ConnectionLostError,
     check_version,
     translated,
 )
-from kept.stores.milvus.names import LONGEST_TEXT
-from kept.stores.rows import Scored
+from kept.stores.milvus.term_names import LONGEST_TEXT
+from kept.stores.sqlite.index.vector_file import Scored
 
 CONSISTENCY = "Strong"
 MOST_FOUND = 16_384
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChunkRow:
     """A chunk as the server holds it: its key, its document, its words, its vector."""
 
     key: int
@@ -63,7 +63,7 @@ class Mark:
     state: str
 
 
-class Server:
+class MilvusServer:
     """A connection to one server; it connects when it is first needed."""
 
     def __init__(self, address: Address) -> None:
@@ -163,9 +163,9 @@ class Server:
         """Say how far a collection has come."""
         vector = np.zeros(dimension, np.float32)
         vector[0] = 1.0
-        self.put(name, [Row(MARKER, mark.seq, mark.state, vector)], new=False)
+        self.put(name, [ChunkRow(MARKER, mark.seq, mark.state, vector)], new=False)
 
-    def put(self, name: str, rows: Sequence[Row], *, new: bool) -> None:
+    def put(self, name: str, rows: Sequence[ChunkRow], *, new: bool) -> None:
         """Store rows in batches; *new* ones are known not to be there yet."""
         for part in _parts(rows):
             written = [
@@ -327,9 +327,9 @@ class Server:
         return made
 
 
-def _parts(rows: Sequence[Row]) -> Iterator[list[Row]]:
+def _parts(rows: Sequence[ChunkRow]) -> Iterator[list[ChunkRow]]:
     """Yield the rows in batches that a message can hold."""
-    part: list[Row] = []
+    part: list[ChunkRow] = []
     size = 0
     for row in rows:
         if part and size + row.size > AT_ONCE_BYTES:

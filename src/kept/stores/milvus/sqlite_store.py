@@ -6,23 +6,25 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from kept.signals import QueryTerms
-from kept.stores.index_ports import Indexes, Keys
+from kept.kernel.signals import QueryTerms
+from kept.stores.index_port import Indexes, Keys
 from kept.stores.locks import file_lock
 from kept.stores.meta import epoch_of
 from kept.stores.milvus.address import Address
-from kept.stores.milvus.collections import Collections, identity_of
-from kept.stores.milvus.truth import Truth
+from kept.stores.milvus.changes import Truth
+from kept.stores.milvus.tenant_collections import Collections, identity_of
 from kept.stores.milvus.view import View
-from kept.stores.shelf import Leg, Shelf
+from kept.stores.shelf import ScoredLeg, SqlShelf
 from kept.stores.sql import Connection
-from kept.stores.sqlite import SqliteStore
+from kept.stores.sqlite.store import SqliteStore
 
 
-class MilvusShelf(Shelf):
+class MilvusShelf(SqlShelf):
     """A shelf whose legs both read the truth, one after the other."""
 
-    def keyword_leg(self, terms: QueryTerms, depth: int, allowed: Keys | None) -> Leg:
+    def keyword_leg(
+        self, terms: QueryTerms, depth: int, allowed: Keys | None
+    ) -> ScoredLeg:
         """Return the best chunks by exact BM25, read at once."""
         leg = self._keyword_leg(terms, depth, allowed)
         if isinstance(self.indexes, View):
@@ -34,7 +36,7 @@ class MilvusShelf(Shelf):
 class MilvusStore(SqliteStore):
     """Documents and their history in a folder, a collection per tenant beside it."""
 
-    shelf_kind: ClassVar[type[Shelf]] = MilvusShelf
+    shelf_kind: ClassVar[type[SqlShelf]] = MilvusShelf
 
     def __init__(self, address: Address, *, writable: bool = True) -> None:
         super().__init__(Path(address.metadata).expanduser(), writable=writable)

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from kept.errors import StoreReadOnlyError
 from kept.stores.meta import meta_of
 from kept.stores.milvus.address import Address
-from kept.stores.milvus.collection import Collection
-from kept.stores.milvus.server import Server
+from kept.stores.milvus.collection import MilvusCollection
+from kept.stores.milvus.server import MilvusServer
 from kept.stores.sql import Database
 
 IDENTITY = "milvus"
@@ -25,18 +25,18 @@ class Collections:
     """What a store has on a server; *alone* keeps others away from a collection."""
 
     def __init__(self, address: Address, identity: str, alone: Alone) -> None:
-        self.server = Server(address)
+        self.server = MilvusServer(address)
         self._named = f"{address.prefix}_{identity}_"
         self._alone = alone
         self._lock = threading.Lock()
-        self._known: dict[str, Collection] = {}
+        self._known: dict[str, MilvusCollection] = {}
 
-    def of(self, tenant: int, epoch: str, dimension: int) -> Collection:
+    def of(self, tenant: int, epoch: str, dimension: int) -> MilvusCollection:
         """Return the collection of a tenant for one embedder."""
         name = f"{self._named}{epoch}_{tenant}"
         with self._lock:
             if name not in self._known:
-                self._known[name] = Collection(
+                self._known[name] = MilvusCollection(
                     self.server, name, dimension, self._alone(name)
                 )
             return self._known[name]

@@ -6,7 +6,7 @@ million pairs, and then a chunk is proposed once too often and scored exactly.
 
 from collections.abc import Iterable
 
-from kept.stores.terms import tokens
+from kept.text.terms import tokens
 
 LONGEST_TEXT = 65_535
 OVERLONG = "overlong"

@@ -17,17 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.signals import K1
-from kept.stores.cosines import exact_cosines, unit_of
-from kept.stores.index_ports import Keys, Pause, at_once, near_by_search
-from kept.stores.milvus.collection import Collection
-from kept.stores.milvus.faults import CollectionAwayError
-from kept.stores.milvus.names import name_of, question_of
+from kept.kernel.cosines import exact_cosines, unit_of
+from kept.kernel.signals import K1
+from kept.stores.index_port import (
+    Keys,
+    Pause,
+    at_once,
+    near_by_search,
+)
+from kept.stores.milvus.changes import Truth
+from kept.stores.milvus.collection import MilvusCollection
 from kept.stores.milvus.server import MOST_FOUND
-from kept.stores.milvus.truth import Truth
-from kept.stores.rows import Scored, best
+from kept.stores.milvus.server_errors import CollectionAwayError
+from kept.stores.milvus.term_names import name_of, question_of
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection
-from kept.stores.writing import ORD_BITS
+from kept.stores.sqlite.index.vector_file import Scored, best
 
 FIRST_DEPTH = 256
 DEEPER = 4
@@ -43,7 +48,7 @@ Enough = Callable[[Floats, Floats, float], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Recall:
+class JudgedProposals:
     """A leg's proposals, judged: those of the snapshot that may be answered with."""
 
     truth: Truth
@@ -81,7 +86,7 @@ class Recall:
 class _View:
     """What both legs look at: the server's collection, and the truth behind it."""
 
-    collection: Collection
+    collection: MilvusCollection
     truth: Truth
     asked: Callable[[Callable[[], Scored]], Scored]
 
@@ -107,7 +112,7 @@ class DenseView(_View):
         pause()
         unit = unit_of(query)
         vector = unit.astype(np.float32)
-        recall = Recall(
+        recall = JudgedProposals(
             self.truth,
             lambda keys: exact_cosines(unit, self.truth.vectors(keys)),
             limit,
@@ -190,7 +195,7 @@ class WordsView(_View):
             with self.truth.alone:
                 return exact(keys)
 
-        recall = Recall(self.truth, alone, limit, allowed)
+        recall = JudgedProposals(self.truth, alone, limit, allowed)
         server, name = self.collection.server, self.collection.name
 
         def leg(where: str) -> Scored:
@@ -223,7 +228,7 @@ class WordsView(_View):
 class View:
     """Both indexes of a tenant, as a reader of one snapshot sees them."""
 
-    collection: Collection
+    collection: MilvusCollection
     truth: Truth
 
     @property
@@ -282,7 +287,7 @@ class Unlocked:
         return nullcontext()
 
 
-def _searched(recall: Recall, leg: Callable[[str], Scored]) -> Scored:
+def _searched(recall: JudgedProposals, leg: Callable[[str], Scored]) -> Scored:
     """Run a leg, filtered where something is allowed, and add what left meanwhile."""
     if recall.limit < 1:
         return best(np.empty(0, np.int64), np.empty(0), 0)

@@ -6,8 +6,8 @@ from contextlib import suppress
 import psycopg
 
 from kept.errors import StoreError
-from kept.stores.postgres.connection import Database, let_go, lock_key
-from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.connection import PostgresDatabase, let_go, lock_key
+from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.sql import only
 
 
@@ -18,10 +18,10 @@ class AdvisoryHolds:
     its names, so whoever holds one must not rely on it for what it writes.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._lock = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: PostgresConnection | None = None
         self._held: set[str] = set()
 
     def take(self, name: str) -> bool:
@@ -49,7 +49,7 @@ class AdvisoryHolds:
         with self._lock:
             self._drop()
 
-    def _asked(self, connection: Connection, sql: str, name: str) -> bool:
+    def _asked(self, connection: PostgresConnection, sql: str, name: str) -> bool:
         """Ask about a name; a broken connection has lost them all."""
         try:
             (answer,) = only(connection, sql, (lock_key(f"name {name}"),))
@@ -62,7 +62,7 @@ class AdvisoryHolds:
             raise StoreError(msg) from error
         return bool(answer)
 
-    def _living(self) -> Connection:
+    def _living(self) -> PostgresConnection:
         if self._connection is None:
             self._connection = self._database.connect()
         return self._connection

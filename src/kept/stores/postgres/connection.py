@@ -18,7 +18,13 @@ import psycopg
 from psycopg import pq
 
 from kept.errors import StoreBusyError, StoreError, StoreReadOnlyError
-from kept.stores.postgres.faults import (
+from kept.stores.postgres.dialect import (
+    PostgresConnection,
+    Raw,
+    register,
+)
+from kept.stores.postgres.pool import Pool, Taken
+from kept.stores.postgres.server_errors import (
     StoreInterruptedError,
     interrupted,
     parameters,
@@ -26,10 +32,7 @@ from kept.stores.postgres.faults import (
     told,
     translated,
 )
-from kept.stores.postgres.pooling import Pool, Taken
-from kept.stores.postgres.portable import Connection, Raw, register
-from kept.stores.sql import Connection as AnyConnection
-from kept.stores.sql import only
+from kept.stores.sql import Connection, only
 
 T = TypeVar("T")
 
@@ -72,7 +75,7 @@ class Options:
     patience_seconds: float = 15.0
 
 
-class Database:
+class PostgresDatabase:
     """One database on one server, through a pool that connects when it must.
 
     With *follow*, *written* says how many bytes its log had after the last change.
@@ -102,13 +105,13 @@ class Database:
         """Close every connection."""
         self._pool.close()
 
-    def connect(self) -> Connection:
+    def connect(self) -> PostgresConnection:
         """Return a connection of its own, outside the pool; the caller closes it."""
         with translated(self.where):
-            return Connection(self._connected())
+            return PostgresConnection(self._connected())
 
     @contextmanager
-    def reading(self, tenant: str | None = None) -> Iterator[Connection]:
+    def reading(self, tenant: str | None = None) -> Iterator[PostgresConnection]:
         """Hold a snapshot of what *tenant* may see.
 
         None sees what belongs to the store as a whole, and no tenant's documents.
@@ -117,7 +120,7 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self, tenant: str | None = None) -> Iterator[Connection]:
+    def writing(self, tenant: str | None = None) -> Iterator[PostgresConnection]:
         """Hold a write transaction of *tenant*; all of it happens, or none.
 
         A commit whose answer was lost is looked up: if it happened, all is well. If
@@ -127,12 +130,12 @@ class Database:
             yield connection
 
     @contextmanager
-    def relaxed(self, tenant: str | None = None) -> Iterator[Connection]:
+    def relaxed(self, tenant: str | None = None) -> Iterator[PostgresConnection]:
         """Hold a write transaction whose end does not wait for the disk."""
         with self._changing(RELAXED, tenant) as connection:
             yield connection
 
-    def alone(self, connection: AnyConnection, name: str) -> None:
+    def alone(self, connection: Connection, name: str) -> None:
         """Have *name* alone among all writers until the transaction ends."""
         connection.execute(
             "SELECT pg_catalog.pg_advisory_xact_lock(?)", (lock_key(name),)
@@ -171,7 +174,7 @@ class Database:
             let_go(connection)
 
     @contextmanager
-    def _changing(self, begin: str, tenant: str | None) -> Iterator[Connection]:
+    def _changing(self, begin: str, tenant: str | None) -> Iterator[PostgresConnection]:
         if not self.writable:
             msg = (
                 f"PostgreSQL at {self.where} was opened to be read; "
@@ -184,12 +187,12 @@ class Database:
     @contextmanager
     def _begun(
         self, begin: str, tenant: str | None
-    ) -> Iterator[tuple[Connection, Numbered | None]]:
+    ) -> Iterator[tuple[PostgresConnection, Numbered | None]]:
         """Hold a transaction on a connection that is known to live."""
         raw, numbered = self._ready(begin, tenant)
         finishing = False
         try:
-            yield Connection(raw), numbered
+            yield PostgresConnection(raw), numbered
             if raw.info.transaction_status is pq.TransactionStatus.INERROR:
                 msg = "a statement failed and its error was swallowed; nothing is kept"
                 raise StoreError(msg)
@@ -300,7 +303,7 @@ def _watching(silence_seconds: float) -> dict[str, int]:
     }
 
 
-def _status(connection: Connection, numbered: Numbered) -> str | None:
+def _status(connection: PostgresConnection, numbered: Numbered) -> str | None:
     """Return what became of a transaction, if the server still knows."""
     sql = "SELECT pg_catalog.pg_xact_status(?::pg_catalog.xid8)"
     status: str | None = only(connection, sql, (numbered.xid,))[0]
@@ -325,7 +328,7 @@ def _begin(raw: Raw, begin: str, tenant: str | None) -> Numbered | None:
     return Numbered(*row[3:]) if row and row[3] else None
 
 
-def let_go(connection: Connection) -> None:
+def let_go(connection: PostgresConnection) -> None:
     """Close a connection that holds names; others have them from now on.
 
     A server notices a line that was closed only a moment later.

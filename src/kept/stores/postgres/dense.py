@@ -13,12 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.stores.cosines import exact_cosines, unit_of
-from kept.stores.index_ports import Keys, Pause, at_once, near_by_search
-from kept.stores.postgres.graphs import kind_of
-from kept.stores.postgres.portable import Connection
+from kept.kernel.cosines import exact_cosines, unit_of
+from kept.stores.index_port import (
+    Keys,
+    Pause,
+    at_once,
+    near_by_search,
+)
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.hnsw import kind_of
 from kept.stores.postgres.values import Vector, numbers, rows_of
-from kept.stores.rows import Scored, best
+from kept.stores.sqlite.index.vector_file import Scored, best
 
 MARGIN = 5e-4
 OVERSAMPLED = 4
@@ -44,7 +49,7 @@ class Vectors:
 class Nearest:
     """One tenant's vectors at one state, searched on the server."""
 
-    connection: Connection
+    connection: PostgresConnection
     of: Vectors
     read: dict[int, bytes] = field(default_factory=dict)
 

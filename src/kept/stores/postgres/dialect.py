@@ -97,7 +97,7 @@ class Gathered:
         return next(self._rows)
 
 
-class Connection:
+class PostgresConnection:
     """A connection that takes the SQL that stores share; *raw* takes the driver's."""
 
     def __init__(self, raw: Raw) -> None:

@@ -12,16 +12,16 @@ from itertools import groupby
 from typing import Any
 
 from kept.stores.meta import meta_of
-from kept.stores.operations import Finding
-from kept.stores.postgres.books import change_postings, note_facts
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.facts import facts_of
-from kept.stores.postgres.portable import Connection
-from kept.stores.postgres.scope import each_tenant
+from kept.stores.ports import DoctorFinding
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.documents import change_postings, note_facts
+from kept.stores.postgres.metadata_rows import facts_of
+from kept.stores.postgres.tenant_scope import each_tenant
 from kept.stores.reanalysis import analysed_again, mark_analysed, outdated
 from kept.stores.sql import every, only
 from kept.stores.statistics import differences, recount
-from kept.stores.terms import postings_of
+from kept.text.terms import postings_of
 
 BATCH = 500
 STREAMED = 10_000
@@ -30,9 +30,11 @@ BOTH = 2
 Posting = tuple[int, int, int, int]
 
 
-def examine(database: Database, vector: str, *, repair: bool) -> list[Finding]:
+def examine(
+    database: PostgresDatabase, vector: str, *, repair: bool
+) -> list[DoctorFinding]:
     """Return everything that does not fit, put right if *repair*."""
-    findings: list[Finding] = []
+    findings: list[DoctorFinding] = []
     with database.reading() as connection:
         analysis = outdated(connection)
     if analysis is not None:
@@ -44,7 +46,7 @@ def examine(database: Database, vector: str, *, repair: bool) -> list[Finding]:
     return findings
 
 
-def rebuild(database: Database) -> int:
+def rebuild(database: PostgresDatabase) -> int:
     """Write everything that is derived anew; return of how many tenants."""
     with database.reading() as connection:
         tenants = [name for _, name in each_tenant(connection)]
@@ -53,7 +55,9 @@ def rebuild(database: Database) -> int:
     return len(tenants)
 
 
-def _analysis(database: Database, analysis: str, *, repair: bool) -> Finding:
+def _analysis(
+    database: PostgresDatabase, analysis: str, *, repair: bool
+) -> DoctorFinding:
     """Make the words anew that another version of the analysis made."""
     if repair:
         with database.writing() as connection:
@@ -62,7 +66,7 @@ def _analysis(database: Database, analysis: str, *, repair: bool) -> Finding:
                 analysed_again(connection)
                 _derive(connection, no)
             mark_analysed(connection)
-    return Finding(
+    return DoctorFinding(
         what="words",
         where=database.where,
         detail=f"they were made by analysis {analysis}",
@@ -71,8 +75,8 @@ def _analysis(database: Database, analysis: str, *, repair: bool) -> Finding:
 
 
 def _of_tenant(
-    database: Database, vector: str, name: str, *, repair: bool
-) -> Iterator[Finding]:
+    database: PostgresDatabase, vector: str, name: str, *, repair: bool
+) -> Iterator[DoctorFinding]:
     with database.reading(name) as connection:
         (no,) = only(connection, "SELECT kept.current_tenant()")
         lost = list(_lost(connection, vector))
@@ -82,14 +86,14 @@ def _of_tenant(
         ]
         derived += _underived(connection)
     for what, detail in lost:
-        yield Finding(what=what, where=name, detail=detail)
+        yield DoctorFinding(what=what, where=name, detail=detail)
     if derived and repair:
         _rebuilt(database, name)
     for what, detail in derived:
-        yield Finding(what=what, where=name, detail=detail, repaired=repair)
+        yield DoctorFinding(what=what, where=name, detail=detail, repaired=repair)
 
 
-def _lost(connection: Connection, vector: str) -> Iterator[tuple[str, str]]:
+def _lost(connection: PostgresConnection, vector: str) -> Iterator[tuple[str, str]]:
     """Yield what lacks something that cannot be derived."""
     meta = meta_of(connection)
     epoch, dimension = int(meta.get("epoch", 0)), int(meta.get("dimension", 0))
@@ -125,7 +129,7 @@ def _lost(connection: Connection, vector: str) -> Iterator[tuple[str, str]]:
             yield what, f"{count} rows{advice}"
 
 
-def _underived(connection: Connection) -> list[tuple[str, str]]:
+def _underived(connection: PostgresConnection) -> list[tuple[str, str]]:
     """Return what is derived from the rows and does not follow from them."""
     (marks,) = only(
         connection,
@@ -140,7 +144,9 @@ def _underived(connection: Connection) -> list[tuple[str, str]]:
     return [(what, f"{count} rows {how}") for what, how, count in counts if count]
 
 
-def _live_chunks(connection: Connection) -> Iterator[list[tuple[int, bytes, int]]]:
+def _live_chunks(
+    connection: PostgresConnection,
+) -> Iterator[list[tuple[int, bytes, int]]]:
     after = -1
     while rows := every(
         connection,
@@ -152,7 +158,7 @@ def _live_chunks(connection: Connection) -> Iterator[list[tuple[int, bytes, int]
         yield [(no, terms, length) for no, terms, length in rows]
 
 
-def _wrong_postings(connection: Connection) -> int:
+def _wrong_postings(connection: PostgresConnection) -> int:
     """Count postings that chunks lack, and those that no live chunk has.
 
     Both are read in order, so that no more than a batch of each is held.
@@ -161,7 +167,7 @@ def _wrong_postings(connection: Connection) -> int:
     return sum(len(list(same)) != BOTH for _, same in groupby(together))
 
 
-def _postings(connection: Connection) -> Iterator[Posting]:
+def _postings(connection: PostgresConnection) -> Iterator[Posting]:
     for rows in _live_chunks(connection):
         terms, places, counts = postings_of([row[1] for row in rows])
         yield from sorted(
@@ -172,14 +178,14 @@ def _postings(connection: Connection) -> Iterator[Posting]:
         )
 
 
-def _stored_postings(connection: Connection) -> Iterator[Posting]:
+def _stored_postings(connection: PostgresConnection) -> Iterator[Posting]:
     with connection.raw.cursor(name="postings") as cursor:
         cursor.itersize = STREAMED
         cursor.execute("SELECT no, key, count, length FROM postings ORDER BY no, key")
         yield from ((row[0], row[1], row[2], row[3]) for row in cursor)
 
 
-def _wrong_facts(connection: Connection) -> int:
+def _wrong_facts(connection: PostgresConnection) -> int:
     """Count facts that documents lack, and those that no document has."""
     wrong = 0
     for rows in _all_metadata(connection):
@@ -198,7 +204,7 @@ def _wrong_facts(connection: Connection) -> int:
     return wrong
 
 
-def _all_metadata(connection: Connection) -> Iterator[list[tuple[int, Any]]]:
+def _all_metadata(connection: PostgresConnection) -> Iterator[list[tuple[int, Any]]]:
     """Yield the documents' numbers and metadata, some at a time."""
     after = -1
     while rows := every(
@@ -210,13 +216,13 @@ def _all_metadata(connection: Connection) -> Iterator[list[tuple[int, Any]]]:
         yield [(no, json.loads(metadata)) for no, metadata in rows]
 
 
-def _rebuilt(database: Database, name: str) -> None:
+def _rebuilt(database: PostgresDatabase, name: str) -> None:
     with database.writing(name) as connection:
         (no,) = only(connection, "SELECT tenant_no FROM states FOR NO KEY UPDATE")
         _derive(connection, no)
 
 
-def _derive(connection: Connection, tenant: int) -> None:
+def _derive(connection: PostgresConnection, tenant: int) -> None:
     """Write everything of a tenant anew that follows from its documents."""
     connection.execute("DELETE FROM postings WHERE tenant_no = ?", (tenant,))
     for rows in _live_chunks(connection):

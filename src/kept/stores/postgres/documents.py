@@ -13,21 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.ports import Vectors
-from kept.receipts import NewDocument
-from kept.stores.describing import rewrite_chunks, rewrite_document
-from kept.stores.filing import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
-from kept.stores.postgres.facts import facts_of
-from kept.stores.postgres.portable import Connection
+from kept.ingest.receipts import NewDocument
+from kept.kernel.ports import Vectors
+from kept.stores.document_rows import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    Filed,
+)
+from kept.stores.metadata_update import rewrite_chunks, rewrite_document
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.metadata_rows import facts_of
 from kept.stores.postgres.values import Vector, numbers, rows_of
-from kept.stores.sql import every, first, marks, only
-from kept.stores.sums import as_state
-from kept.stores.terms import postings_of
-from kept.stores.writing import (
+from kept.stores.row_writer import (
     NO_DOCUMENT,
     NUMBER_BITS,
     ORD_BITS,
-    Taken,
+    AlreadyStored,
     chunk_no,
     digest,
     filed_of,
@@ -35,6 +36,9 @@ from kept.stores.writing import (
     tags_in,
     tags_of,
 )
+from kept.stores.sql import every, first, marks, only
+from kept.stores.statistics_delta import as_state
+from kept.text.terms import postings_of
 
 _EPOCH = "(SELECT value::integer FROM kept.meta WHERE key = 'epoch')"
 
@@ -67,7 +71,7 @@ class PostgresBooks:
         self._vector = vector
         self.sizes: dict[int, int] = {}
 
-    def tenant_no(self, connection: Connection, name: str) -> int:
+    def tenant_no(self, connection: PostgresConnection, name: str) -> int:
         """Return the tenant's number and have its state alone from now on."""
         locked = (
             "SELECT s.tenant_no FROM kept.tenants t JOIN kept.states s"
@@ -88,21 +92,29 @@ class PostgresBooks:
         return int(found[0])
 
     def together(
-        self, connection: Connection
+        self, connection: PostgresConnection
     ) -> "AbstractContextManager[PostgresBooks]":
         """Return these very books: the server adds each document up by itself."""
         return nullcontext(self)
 
     def create(
-        self, connection: Connection, tenant: int, new: NewDocument, vectors: Vectors
+        self,
+        connection: PostgresConnection,
+        tenant: int,
+        new: NewDocument,
+        vectors: Vectors,
     ) -> int:
-        """Store a document with its chunks and vectors, or raise `Taken`."""
+        """Store a document with its chunks and vectors, or raise `AlreadyStored`."""
         return self.file(connection, tenant, filed_of(new), vectors)
 
     def file(
-        self, connection: Connection, tenant: int, filed: Filed, vectors: Vectors
+        self,
+        connection: PostgresConnection,
+        tenant: int,
+        filed: Filed,
+        vectors: Vectors,
     ) -> int:
-        """Store a document's rows with its vectors, or raise `Taken`."""
+        """Store a document's rows with its vectors, or raise `AlreadyStored`."""
         no = _free_number(connection, tenant, filed.id)
         made = first(
             connection,
@@ -114,14 +126,14 @@ class PostgresBooks:
             (tenant, no, *filed.document),
         )
         if made is None:
-            raise Taken(filed.id)
+            raise AlreadyStored(filed.id)
         self._insert_parts(connection, tenant, no, filed, vectors)
         self._set_live(connection, tenant, no, live=True)
         return no
 
     def describe(
         self,
-        connection: Connection,
+        connection: PostgresConnection,
         tenant: int,
         document: int,
         filed: Filed,
@@ -144,14 +156,14 @@ class PostgresBooks:
             self._set_live(connection, tenant, document, live=live)
 
     def set_live(
-        self, connection: Connection, tenant: int, document: int, *, live: bool
+        self, connection: PostgresConnection, tenant: int, document: int, *, live: bool
     ) -> None:
         """Make a document count in search and statistics, or no longer."""
         with connection.raw.pipeline():
             self._set_live(connection, tenant, document, live=live)
 
     def _set_live(
-        self, connection: Connection, tenant: int, document: int, *, live: bool
+        self, connection: PostgresConnection, tenant: int, document: int, *, live: bool
     ) -> None:
         changed = first(
             connection,
@@ -186,7 +198,9 @@ class PostgresBooks:
             (document, len(chunks)),
         )
 
-    def remove(self, connection: Connection, tenant: int, document: int) -> None:
+    def remove(
+        self, connection: PostgresConnection, tenant: int, document: int
+    ) -> None:
         """Delete a document and everything that hangs on it."""
         self.set_live(connection, tenant, document, live=False)
         connection.execute(
@@ -195,7 +209,7 @@ class PostgresBooks:
         )
 
     def first_vectors(
-        self, connection: Connection, document: int, most: int
+        self, connection: PostgresConnection, document: int, most: int
     ) -> Vectors:
         """Return the vectors of a document's first chunks, as rows."""
         low, _ = _places(document)
@@ -210,7 +224,7 @@ class PostgresBooks:
 
     def _insert_parts(
         self,
-        connection: Connection,
+        connection: PostgresConnection,
         tenant: int,
         no: int,
         filed: Filed,
@@ -236,7 +250,12 @@ class PostgresBooks:
 
 
 def _redescribe(
-    connection: Connection, tenant: int, document: int, filed: Filed, *, live: bool
+    connection: PostgresConnection,
+    tenant: int,
+    document: int,
+    filed: Filed,
+    *,
+    live: bool,
 ) -> None:
     """Write what is declared of a document, and in its tenant's state if it lives."""
     rows = every(
@@ -257,7 +276,7 @@ def _redescribe(
 
 
 def _note_filed(
-    connection: Connection, tenant: int, document: int, filed: Filed
+    connection: PostgresConnection, tenant: int, document: int, filed: Filed
 ) -> None:
     metadata = filed.document[DOCUMENT_COLUMNS.index("metadata")]
     note_facts(connection, tenant, document, json.loads(metadata))
@@ -267,7 +286,7 @@ def _places(document: int) -> tuple[int, int]:
     return document << ORD_BITS, (document + 1) << ORD_BITS
 
 
-def _free_number(connection: Connection, tenant: int, document_id: str) -> int:
+def _free_number(connection: PostgresConnection, tenant: int, document_id: str) -> int:
     number = number_of(document_id)
     while first(
         connection,
@@ -279,7 +298,10 @@ def _free_number(connection: Connection, tenant: int, document_id: str) -> int:
 
 
 def note_facts(
-    connection: Connection, tenant: int, document: int, metadata: Mapping[str, Any]
+    connection: PostgresConnection,
+    tenant: int,
+    document: int,
+    metadata: Mapping[str, Any],
 ) -> None:
     """Write down what filters can ask of a document."""
     connection.executemany(
@@ -293,7 +315,7 @@ def note_facts(
 
 
 def change_postings(
-    connection: Connection, tenant: int, chunks: Sequence[Any], *, live: bool
+    connection: PostgresConnection, tenant: int, chunks: Sequence[Any], *, live: bool
 ) -> NDArray[np.int64]:
     """Put the terms of chunks into the postings, or take them out; return them.
 
@@ -315,7 +337,7 @@ def change_postings(
 
 
 def _index_terms(
-    connection: Connection, tenant: int, chunks: list[Any], *, live: bool
+    connection: PostgresConnection, tenant: int, chunks: list[Any], *, live: bool
 ) -> None:
     """Put the chunks' terms into the postings and count them, or take them out."""
     terms = change_postings(connection, tenant, chunks, live=live)
@@ -332,7 +354,7 @@ def _index_terms(
 
 
 def _count_languages(
-    connection: Connection, tenant: int, languages: Counter[str], sign: int
+    connection: PostgresConnection, tenant: int, languages: Counter[str], sign: int
 ) -> None:
     connection.executemany(
         "INSERT INTO kept.languages (tenant_no, language, chunks) VALUES (?, ?, ?)"
@@ -346,7 +368,7 @@ def _count_languages(
 
 
 def _tag(
-    connection: Connection,
+    connection: PostgresConnection,
     tenant: int,
     tags: Iterable[tuple[int, str]],
     *,
@@ -361,7 +383,7 @@ def _tag(
 
 
 def _log_change(
-    connection: Connection,
+    connection: PostgresConnection,
     tenant: int,
     change: int,
     sizes: tuple[int, int],

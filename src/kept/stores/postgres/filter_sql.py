@@ -6,10 +6,19 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.filters import Condition, Filters, options_of, within
-from kept.stores.filtering import Clause, composed, joined
-from kept.stores.postgres.facts import atom_of, key_of
-from kept.stores.postgres.portable import Connection
+from kept.kernel.filters import (
+    Condition,
+    Filters,
+    options_of,
+    within,
+)
+from kept.stores.filter_sql import (
+    Clause,
+    composed,
+    joined,
+)
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.metadata_rows import atom_of, key_of
 from kept.stores.postgres.values import numbers
 
 _ALLOWED = (
@@ -35,7 +44,7 @@ Found = Mapping[Condition, list[int]]
 
 
 def allowed_chunks(
-    connection: Connection, tenant: int, filters: Filters
+    connection: PostgresConnection, tenant: int, filters: Filters
 ) -> NDArray[np.int64] | None:
     """Return the sorted keys of the chunks that *filters* let through."""
     if filters.empty:
@@ -48,7 +57,7 @@ def allowed_chunks(
     return np.sort(np.array([row[0] for row in rows], dtype=np.int64))
 
 
-def _documents(connection: Connection, tenant: int, filters: Filters) -> Found:
+def _documents(connection: PostgresConnection, tenant: int, filters: Filters) -> Found:
     """Return the documents for which each comparison within *filters* holds.
 
     The server's own JSON refuses texts that metadata may hold, so it is read here,

@@ -5,13 +5,13 @@ whatever is written meanwhile, once, by the node whose documents made the tenant
 grow; until it stands, searches scan.
 """
 
+from kept._runtime import Logger
 from kept.errors import StoreError, StoreReadOnlyError
-from kept.logs import Logger
 from kept.stores.meta import meta_of
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.faults import translated
-from kept.stores.postgres.portable import Connection
-from kept.stores.postgres.scope import each_tenant
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.server_errors import translated
+from kept.stores.postgres.tenant_scope import each_tenant
 from kept.stores.sql import every, first
 
 LONGEST_WHOLE = 2_000
@@ -32,7 +32,7 @@ def graph_of(epoch: int, tenant: int) -> str:
     return f"vectors_graph_{epoch}_{tenant}"
 
 
-def stands(connection: Connection, epoch: int, tenant: int) -> bool | None:
+def stands(connection: PostgresConnection, epoch: int, tenant: int) -> bool | None:
     """Tell whether a tenant has a graph that is whole; None if it has none at all."""
     row = first(
         connection,
@@ -44,7 +44,7 @@ def stands(connection: Connection, epoch: int, tenant: int) -> bool | None:
 
 
 def build(
-    database: Database, vector: str, epoch: int, tenant: int, dimension: int
+    database: PostgresDatabase, vector: str, epoch: int, tenant: int, dimension: int
 ) -> bool:
     """Build a tenant's graph unless it stands or another node is at it.
 
@@ -77,7 +77,7 @@ def build(
     return True
 
 
-def drop_others(database: Database, epoch: int) -> list[str]:
+def drop_others(database: PostgresDatabase, epoch: int) -> list[str]:
     """Drop the graphs of other embedders than the one of *epoch*."""
     with database.connect() as connection, translated(database.where):
         with connection.settled():
@@ -96,7 +96,9 @@ def drop_others(database: Database, epoch: int) -> list[str]:
 class Growth:
     """Watches how large a tenant gets, and gives it a graph when it is time."""
 
-    def __init__(self, database: Database, vector: str, scanned_whole: int) -> None:
+    def __init__(
+        self, database: PostgresDatabase, vector: str, scanned_whole: int
+    ) -> None:
         self._database = database
         self._vector = vector
         self.scanned_whole = scanned_whole

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.signals import K1, PLACES, B
-from kept.stores.index_ports import Keys
-from kept.stores.postgres.nearest import EVERYTHING
-from kept.stores.postgres.portable import Connection
+from kept.kernel.signals import (
+    K1,
+    PLACES,
+    B,
+)
+from kept.stores.index_port import Keys
+from kept.stores.postgres.dense import EVERYTHING
+from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.values import numbers
-from kept.stores.rows import Scored, best
-from kept.stores.terms import key_of
+from kept.stores.sqlite.index.vector_file import Scored, best
+from kept.text.terms import key_of
 
 LEAST_PROPOSED = 100
 MARGIN = 1e-8
@@ -37,10 +41,10 @@ _BEST = "GROUP BY p.no ORDER BY score DESC LIMIT %(most)s"
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PostgresWords:
     """Which of one tenant's chunks hold a term, at one state."""
 
-    connection: Connection
+    connection: PostgresConnection
     tenant: int
 
     @property

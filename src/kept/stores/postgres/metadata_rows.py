@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kept.filters import values_of
+from kept.kernel.filters import values_of
 from kept.text.tokens import term_key
 
 SHOWN_CHARS = 64

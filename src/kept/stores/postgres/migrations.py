@@ -12,8 +12,8 @@ import psycopg
 
 from kept.errors import StoreError, StoreReadOnlyError, StoreTooNewError
 from kept.stores.postgres.connection import lock_key
-from kept.stores.postgres.faults import translated
-from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.server_errors import translated
 from kept.stores.sql import every, first, only
 
 MODULES = (
@@ -64,7 +64,7 @@ def modules() -> tuple[Module, ...]:
     return tuple(import_module(name).TABLES for name in MODULES)
 
 
-def migrate(connection: Connection, where: str, *, writable: bool) -> None:
+def migrate(connection: PostgresConnection, where: str, *, writable: bool) -> None:
     """Bring the tables up to this version, or say why that cannot be.
 
     All of it is one transaction under a lock: two nodes that start at once take
@@ -87,7 +87,7 @@ def migrate(connection: Connection, where: str, *, writable: bool) -> None:
                 _bring_up(connection, where)
 
 
-def _bring_up(connection: Connection, where: str) -> None:
+def _bring_up(connection: PostgresConnection, where: str) -> None:
     if first(connection, "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname='kept'"):
         behind = _behind(connection, where)
     else:
@@ -105,7 +105,7 @@ def _bring_up(connection: Connection, where: str) -> None:
         )
 
 
-def _behind(connection: Connection, where: str) -> tuple[Module, ...]:
+def _behind(connection: PostgresConnection, where: str) -> tuple[Module, ...]:
     """Return the modules whose tables are missing or older than the code."""
     known, found = modules(), _versions(connection)
     newest = {module.name: len(module.scripts) for module in known}
@@ -119,7 +119,7 @@ def _behind(connection: Connection, where: str) -> tuple[Module, ...]:
     return tuple(m for m in known if found.get(m.name, 0) < len(m.scripts))
 
 
-def _refuse_other_encoding(connection: Connection, where: str) -> None:
+def _refuse_other_encoding(connection: PostgresConnection, where: str) -> None:
     """Refuse a database that cannot hold every character."""
     encoding = connection.raw.info.parameter_status("server_encoding")
     if encoding != ENCODING:
@@ -131,7 +131,7 @@ def _refuse_other_encoding(connection: Connection, where: str) -> None:
         raise StoreError(msg)
 
 
-def _versions(connection: Connection) -> dict[str, int]:
+def _versions(connection: PostgresConnection) -> dict[str, int]:
     (there,) = only(
         connection, "SELECT pg_catalog.to_regclass('kept.migrations') IS NOT NULL"
     )
@@ -140,7 +140,7 @@ def _versions(connection: Connection) -> dict[str, int]:
     return dict(every(connection, "SELECT module, version FROM kept.migrations"))
 
 
-def vector_schema(connection: Connection, where: str) -> str:
+def vector_schema(connection: PostgresConnection, where: str) -> str:
     """Return where pgvector lives, quoted; refuse one that is too old."""
     version, schema = _vector(connection) or ("0", "")
     parts = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
@@ -154,7 +154,7 @@ def vector_schema(connection: Connection, where: str) -> str:
     return schema
 
 
-def _have_vector(connection: Connection, where: str) -> None:
+def _have_vector(connection: PostgresConnection, where: str) -> None:
     """Create the extension where nobody has, if the role and the server let us."""
     if _vector(connection) is not None:
         return
@@ -181,7 +181,7 @@ def _have_vector(connection: Connection, where: str) -> None:
         raise StoreError(msg) from error
 
 
-def _vector(connection: Connection) -> tuple[str, str] | None:
+def _vector(connection: PostgresConnection) -> tuple[str, str] | None:
     """Return the version of pgvector and where it lives, if it is switched on."""
     row = first(
         connection,

@@ -4,12 +4,12 @@ from typing import Protocol
 
 from pydantic import SecretStr
 
-from kept.stores.postgres.connection import Database, Options
+from kept.stores.postgres.connection import Options, PostgresDatabase
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 
 
-class StoreSettings(Protocol):
+class PostgresSettings(Protocol):
     """The settings that a store is opened by."""
 
     @property
@@ -28,7 +28,7 @@ class StoreSettings(Protocol):
         ...
 
 
-def open_store(settings: StoreSettings, *, writable: bool) -> PostgresStore:
+def open_store(settings: PostgresSettings, *, writable: bool) -> PostgresStore:
     """Return the store that the settings name."""
     return PostgresStore(
         settings.store,
@@ -43,14 +43,14 @@ def replicas_of(named: SecretStr | None) -> list[str]:
     return named.get_secret_value().split() if named else []
 
 
-def options_of(settings: StoreSettings) -> Options:
+def options_of(settings: PostgresSettings) -> Options:
     """Return how connections are made and kept."""
     return Options(connections=settings.store_connections)
 
 
-def exists(settings: StoreSettings) -> bool:
+def exists(settings: PostgresSettings) -> bool:
     """Tell whether there is a knowledge base in the database."""
-    database = Database(settings.store, options_of(settings))
+    database = PostgresDatabase(settings.store, options_of(settings))
     with database.connect() as connection:
         (there,) = only(
             connection,

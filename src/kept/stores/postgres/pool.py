@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kept.stores.postgres.portable import Raw
+from kept.stores.postgres.dialect import Raw
 
 LONGEST_LIFE_SECONDS = 3600.0
 LONGEST_IDLE_SECONDS = 600.0

@@ -1,12 +1,12 @@
 """Poolers between us and the server: sessions that are handed round are refused."""
 
 from kept.errors import StoreError
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.faults import translated
-from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.server_errors import translated
 
 
-def refuse_shared(database: Database, connection: Connection) -> None:
+def refuse_shared(database: PostgresDatabase, connection: PostgresConnection) -> None:
     """Refuse a pooler that gives a session to others between two transactions.
 
     Locks of a session would be nobody's there, and prepared statements would be
@@ -29,7 +29,7 @@ def refuse_shared(database: Database, connection: Connection) -> None:
         raise StoreError(msg)
 
 
-def _session(connection: Connection) -> int:
+def _session(connection: PostgresConnection) -> int:
     """Return the number of the session that answers now, preparing nothing."""
     row = connection.raw.execute(
         "SELECT pg_catalog.pg_backend_pid()", prepare=False

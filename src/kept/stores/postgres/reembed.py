@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from itertools import groupby
 
-from kept.ports import Vectors
+from kept.kernel.ports import Vectors
 from kept.stores.meta import meta_of
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.portable import Connection
-from kept.stores.postgres.scope import each_tenant
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.tenant_scope import each_tenant
 from kept.stores.postgres.values import Vector
 from kept.stores.sql import every, only
 
@@ -24,7 +24,7 @@ class PostgresReembedding:
     """The way from one embedder to another; it can stop and go on at any point."""
 
     def __init__(
-        self, database: Database, vector: str, embedder_id: str, dimension: int
+        self, database: PostgresDatabase, vector: str, embedder_id: str, dimension: int
     ) -> None:
         self.database = database
         self.embedder_id = embedder_id
@@ -142,7 +142,7 @@ class PostgresReembedding:
                 self._done += total - missing
 
 
-def sweep(database: Database) -> None:
+def sweep(database: PostgresDatabase) -> None:
     """Remove the vectors of embedders that the store no longer has."""
     with database.writing() as connection:
         meta = meta_of(connection)
@@ -151,7 +151,7 @@ def sweep(database: Database) -> None:
             connection.execute("DELETE FROM vectors WHERE epoch NOT IN (?, ?)", needed)
 
 
-def _remember(connection: Connection, **facts: str) -> None:
+def _remember(connection: PostgresConnection, **facts: str) -> None:
     connection.executemany(
         "INSERT INTO meta VALUES (?, ?)"
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value",

@@ -12,10 +12,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from itertools import count
 
+from kept._runtime import Logger
 from kept.errors import StoreBusyError, StoreError
-from kept.logs import Logger
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.portable import Connection
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.sql import only
 
 LEFT_ALONE_SECONDS = 30.0
@@ -27,7 +27,7 @@ logger = Logger(__name__)
 class Replicas:
     """A primary and those that follow it, in turn."""
 
-    def __init__(self, primary: Database, addresses: Sequence[str]) -> None:
+    def __init__(self, primary: PostgresDatabase, addresses: Sequence[str]) -> None:
         self._primary = primary
         options = replace(
             primary.options,
@@ -36,10 +36,12 @@ class Replicas:
             wait_seconds=CONNECT_SECONDS,
             patience_seconds=0.0,
         )
-        self.databases = [Database(a, options, writable=False) for a in addresses]
+        self.databases = [
+            PostgresDatabase(a, options, writable=False) for a in addresses
+        ]
         self._turn = count()
         self._lock = threading.Lock()
-        self._away: dict[Database, float] = {}
+        self._away: dict[PostgresDatabase, float] = {}
         primary.follow = bool(addresses)
 
     def close(self) -> None:
@@ -48,7 +50,7 @@ class Replicas:
             database.close()
 
     @contextmanager
-    def reading(self, tenant: str) -> Iterator[Connection]:
+    def reading(self, tenant: str) -> Iterator[PostgresConnection]:
         """Hold a snapshot of what *tenant* may see, wherever that is to be had."""
         for database in self._in_turn():
             with ExitStack() as stack:
@@ -66,7 +68,7 @@ class Replicas:
         with self._primary.reading(tenant) as connection:
             yield connection
 
-    def _in_turn(self) -> list[Database]:
+    def _in_turn(self) -> list[PostgresDatabase]:
         """Return the replicas that may be asked, another one first each time."""
         now = time.monotonic()
         with self._lock:
@@ -74,7 +76,7 @@ class Replicas:
             start = next(self._turn) % len(there) if there else 0
         return there[start:] + there[:start]
 
-    def _caught_up(self, database: Database) -> bool:
+    def _caught_up(self, database: PostgresDatabase) -> bool:
         """Tell whether a replica has all that was written from here.
 
         One that was promoted replays nothing any more and is a primary itself.
@@ -89,7 +91,7 @@ class Replicas:
             )
         return replayed is None or replayed >= written
 
-    def _leave_alone(self, database: Database, error: StoreError) -> None:
+    def _leave_alone(self, database: PostgresDatabase, error: StoreError) -> None:
         logger.warning("replica_left_alone", where=database.where, why=str(error))
         with self._lock:
             self._away[database] = time.monotonic() + LEFT_ALONE_SECONDS

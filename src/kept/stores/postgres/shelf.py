@@ -7,17 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.filters import Filters
-from kept.signals import Floats
-from kept.stores.index_ports import Keys
-from kept.stores.postgres.filtering import allowed_chunks
-from kept.stores.postgres.nearest import Nearest
-from kept.stores.postgres.portable import Connection
+from kept.kernel.filters import Filters
+from kept.kernel.signals import Floats
+from kept.stores.index_port import Keys
+from kept.stores.postgres.dense import Nearest
+from kept.stores.postgres.dialect import PostgresConnection
+from kept.stores.postgres.filter_sql import allowed_chunks
+from kept.stores.postgres.keyword import PostgresWords
 from kept.stores.postgres.values import numbers
-from kept.stores.postgres.words import Words
-from kept.stores.shelf import Shelf
-from kept.stores.sql import Connection as AnyConnection
-from kept.stores.sql import every
+from kept.stores.shelf import SqlShelf
+from kept.stores.sql import Connection, every
 from kept.text.tokens import term_key
 
 
@@ -35,20 +34,20 @@ class SnapshotIndexes:
     """What makes a tenant's chunks findable, as one snapshot shows it."""
 
     dense: Nearest
-    keyword: Words
+    keyword: PostgresWords
     lock: NoLock
 
     @classmethod
     def on(cls, dense: Nearest) -> "SnapshotIndexes":
         """Return both indexes of the tenant whose vectors are given."""
-        return cls(dense, Words(dense.connection, dense.of.tenant), NoLock())
+        return cls(dense, PostgresWords(dense.connection, dense.of.tenant), NoLock())
 
     def hold(self, seq: int) -> bool:
         """Tell whether a reader of the state *seq* can search here: always."""
         return True
 
     def catch_up(
-        self, connection: AnyConnection, seq: int, *, keyword: bool = True
+        self, connection: Connection, seq: int, *, keyword: bool = True
     ) -> None:
         """Do nothing: rows and indexes change in one transaction."""
 
@@ -61,13 +60,13 @@ class SnapshotIndexes:
 
 
 @dataclass(frozen=True, slots=True)
-class PostgresShelf(Shelf):
+class PostgresShelf(SqlShelf):
     """One tenant's chunks, their statistics and their indexes in one snapshot."""
 
     @property
-    def own(self) -> Connection:
+    def own(self) -> PostgresConnection:
         """The connection, as one to PostgreSQL."""
-        if not isinstance(self.connection, Connection):
+        if not isinstance(self.connection, PostgresConnection):
             msg = "a shelf on PostgreSQL needs a connection to it"
             raise TypeError(msg)
         return self.connection

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from itertools import count
 from typing import BinaryIO
 
-from kept.stores.postgres.connection import Database
-from kept.stores.spool import BLOCK
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.service.spool import BLOCK
 from kept.stores.sql import every
 
 
 class TableSpool:
     """Keeps the sources of jobs on the server, in parts."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
 
     def save(self, job_id: str, name: str, data: BinaryIO) -> None:

@@ -3,30 +3,29 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from kept._runtime import Logger
 from kept.errors import StoreError
-from kept.logs import Logger
-from kept.stores.catalogue import Catalogue
-from kept.stores.intake import Intake
+from kept.stores.lookup import Catalogue
 from kept.stores.meta import embedder_in, fingerprint, meta_of, refuse_other
-from kept.stores.operations import Finding
-from kept.stores.postgres.books import PostgresBooks
-from kept.stores.postgres.connection import Database, Options
+from kept.stores.ports import DoctorFinding
+from kept.stores.postgres.advisory_locks import AdvisoryHolds
+from kept.stores.postgres.connection import Options, PostgresDatabase
+from kept.stores.postgres.dense import Nearest, Vectors
+from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.doctor import examine, rebuild
-from kept.stores.postgres.faults import translated
-from kept.stores.postgres.graphs import Growth, stands
-from kept.stores.postgres.holds import AdvisoryHolds
-from kept.stores.postgres.intake import PostgresIntake
+from kept.stores.postgres.documents import PostgresBooks
+from kept.stores.postgres.hnsw import Growth, stands
 from kept.stores.postgres.migrations import migrate, vector_schema
-from kept.stores.postgres.nearest import Nearest, Vectors
 from kept.stores.postgres.pooler import refuse_shared
-from kept.stores.postgres.portable import Connection
-from kept.stores.postgres.reembedding import PostgresReembedding, sweep
+from kept.stores.postgres.reembed import PostgresReembedding, sweep
 from kept.stores.postgres.replicas import Replicas
+from kept.stores.postgres.server_errors import translated
 from kept.stores.postgres.shelf import PostgresShelf, SnapshotIndexes
-from kept.stores.postgres.spooling import TableSpool
-from kept.stores.sql import Connection as AnyConnection
-from kept.stores.sql import first, only
-from kept.stores.sums import as_state
+from kept.stores.postgres.spool import TableSpool
+from kept.stores.postgres.writer import PostgresIntake
+from kept.stores.sql import Connection, first, only
+from kept.stores.statistics_delta import as_state
+from kept.stores.writer import SqlIntake
 from kept.text.tokens import analysis_id
 
 SCANNED_WHOLE = 20_000
@@ -37,7 +36,7 @@ logger = Logger(__name__)
 class PostgresStore(Catalogue):
     """Documents, chunks, vectors and their history in one PostgreSQL database."""
 
-    database: Database
+    database: PostgresDatabase
     overriding = "UPDATE kept.states SET overrides = ? WHERE tenant_no = ?"
 
     def __init__(
@@ -49,7 +48,7 @@ class PostgresStore(Catalogue):
         replicas: Sequence[str] = (),
         scanned_whole: int = SCANNED_WHOLE,
     ) -> None:
-        self.database = Database(dsn, options, writable=writable)
+        self.database = PostgresDatabase(dsn, options, writable=writable)
         with self.database.connect() as connection:
             refuse_shared(self.database, connection)
             migrate(connection, self.where, writable=writable)
@@ -101,7 +100,7 @@ class PostgresStore(Catalogue):
         sweep(self.database)
         self.growth.renew()
 
-    def examine(self, *, repair: bool) -> list[Finding]:
+    def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
         return examine(self.database, self._vector, repair=repair)
 
@@ -144,7 +143,7 @@ class PostgresStore(Catalogue):
         with self.replicas.reading(tenant) as connection:
             yield self.shelf_on(connection)
 
-    def shelf_on(self, connection: Connection) -> PostgresShelf:
+    def shelf_on(self, connection: PostgresConnection) -> PostgresShelf:
         """Return the knowledge of the tenant that a snapshot shows."""
         no, chunks, terms, state = first(
             connection,
@@ -166,14 +165,14 @@ class PostgresStore(Catalogue):
             documents={},
         )
 
-    def intake(self, tenant: str) -> Intake:
+    def intake(self, tenant: str) -> SqlIntake:
         """Return the writing side for one tenant."""
         books = PostgresBooks(self._vector)
         return PostgresIntake(self.database, self.indexes, tenant, books, self.growth)
 
-    def indexes(self, connection: AnyConnection, tenant: int) -> SnapshotIndexes:
+    def indexes(self, connection: Connection, tenant: int) -> SnapshotIndexes:
         """Return what makes a tenant's chunks findable in a snapshot."""
-        if not isinstance(connection, Connection):
+        if not isinstance(connection, PostgresConnection):
             msg = "the indexes of PostgreSQL need a connection to it"
             raise TypeError(msg)
         (chunks,) = first(
@@ -182,7 +181,11 @@ class PostgresStore(Catalogue):
         return self._indexes(connection, meta_of(connection), tenant, chunks)
 
     def _indexes(
-        self, connection: Connection, meta: Mapping[str, str], tenant: int, chunks: int
+        self,
+        connection: PostgresConnection,
+        meta: Mapping[str, str],
+        tenant: int,
+        chunks: int,
     ) -> SnapshotIndexes:
         epoch = int(meta.get("epoch", 0))
         outgrown = self.growth.outgrown(chunks)
@@ -195,7 +198,7 @@ class PostgresStore(Catalogue):
         )
         return SnapshotIndexes.on(Nearest(connection, of))
 
-    def _warn_of_bypass(self, connection: Connection) -> None:
+    def _warn_of_bypass(self, connection: PostgresConnection) -> None:
         """Say so if row-level security does not hold for the role that we are."""
         (bypassed,) = only(
             connection,

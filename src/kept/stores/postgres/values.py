@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
 
-from kept.ports import Vectors
+from kept.kernel.ports import Vectors
 
 _HEAD = Struct(">HH")
 _ARRAY = Struct(">iiIii")

@@ -3,20 +3,25 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from kept.ports import Vectors
-from kept.receipts import NewDocument, Receipt, Similarity, Source
-from kept.stores.intake import IndexesOf, Intake
-from kept.stores.postgres.books import PostgresBooks
-from kept.stores.postgres.connection import Database
-from kept.stores.postgres.graphs import Growth
+from kept.ingest.receipts import (
+    NewDocument,
+    Receipt,
+    Similarity,
+    Source,
+)
+from kept.kernel.ports import Vectors
+from kept.stores.postgres.connection import PostgresDatabase
+from kept.stores.postgres.documents import PostgresBooks
+from kept.stores.postgres.hnsw import Growth
+from kept.stores.writer import IndexesOf, SqlIntake
 
 
-class PostgresIntake(Intake):
+class PostgresIntake(SqlIntake):
     """Writes documents, aliases and ledger rows, each change in one transaction."""
 
     def __init__(
         self,
-        database: Database,
+        database: PostgresDatabase,
         indexes_of: IndexesOf,
         tenant: str,
         books: PostgresBooks,
@@ -41,7 +46,7 @@ class PostgresIntake(Intake):
         return made
 
     @contextmanager
-    def together(self) -> Iterator[Intake]:
+    def together(self) -> Iterator[SqlIntake]:
         """Yield an intake whose changes are one transaction: all happen, or none."""
         with super().together() as joined:
             yield joined

@@ -8,13 +8,30 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
+from typing_extensions import TypedDict
+
+from kept.stores.row_writer import as_json, now
 from kept.stores.sql import Database, Row, every
-from kept.stores.writing import as_json, now
 
 _COLUMNS = (
     "no, at, principal, key_id, role, action, outcome, target, question,"
     " question_sha256, facts"
 )
+
+
+class AuditJson(TypedDict):
+    """Who did what, and how it ended; the facts of an action come on top."""
+
+    no: int
+    at: str
+    principal: str
+    key_id: str
+    role: str
+    action: str
+    outcome: str
+    target: str | None
+    question: str | None
+    question_sha256: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +56,7 @@ class AuditRow:
 
     def as_data(self) -> dict[str, Any]:
         """Return the row as JSON holds it."""
-        return {
+        row: AuditJson = {
             "no": self.no,
             "at": self.at,
             "principal": self.principal,
@@ -50,15 +67,15 @@ class AuditRow:
             "target": self.target,
             "question": self.question,
             "question_sha256": self.question_sha256,
-            **self.facts,
         }
+        return {**row, **self.facts}
 
 
 _Entry = tuple[AuditRow, str, Future[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
+class AuditQuery:
     """Which rows are wanted; what is empty asks for nothing.
 
     *since* and *until* are days such as 2026-01-31, both included.
@@ -124,10 +141,10 @@ class AuditLog:
         *,
         before: int | None,
         limit: int,
-        sought: Sought | None = None,
+        sought: AuditQuery | None = None,
     ) -> list[AuditRow]:
         """Return a tenant's rows, the newest first; *sought* are those that count."""
-        wanted = sought or Sought()
+        wanted = sought or AuditQuery()
         with self._database.reading(tenant) as connection:
             found = every(
                 connection,

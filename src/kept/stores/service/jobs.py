@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from typing_extensions import TypedDict
+
 from kept.errors import NotFoundError, StoreError
-from kept.stores.books import repeatable
+from kept.stores.documents_port import repeatable
 from kept.stores.locks import Holds
+from kept.stores.row_writer import as_json, now
 from kept.stores.sql import Connection, Database, Row, every, first
-from kept.stores.writing import as_json, now
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED = ("done", "failed", "cancelled")
@@ -31,6 +33,22 @@ class JobLost(StoreError):  # noqa: N818 -- a state of a job, not a failure
             f"job {job_id} was taken over by another process; this one held its name "
             "no longer, so leave the job to the other"
         )
+
+
+class JobJson(TypedDict):
+    """A job, without numbers that count those of other tenants."""
+
+    job_id: str
+    state: State
+    sources: int
+    done: int
+    counts: dict[str, int]
+    cancelling: bool
+    error: str | None
+    principal: str
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +79,8 @@ class Job:
         """Whether nothing more will happen."""
         return self.state in ENDED
 
-    def as_data(self) -> dict[str, Any]:
-        """Return the job as JSON holds it, without numbers that count others'."""
+    def as_data(self) -> JobJson:
+        """Return the job as every door shows it."""
         return {
             "job_id": self.id,
             "state": self.state,

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from typing_extensions import TypedDict
+
 from kept.errors import InputError, NotFoundError
+from kept.stores.row_writer import as_json, now
 from kept.stores.sql import Connection, Database, every, first
-from kept.stores.writing import as_json, now
 
 PREFIX = "kept"
 ID_BYTES = 6
@@ -34,6 +36,18 @@ class Role(StrEnum):
         return order.index(self) >= order.index(other)
 
 
+class KeyJson(TypedDict):
+    """A key, without its token."""
+
+    key_id: str
+    principal: str
+    role: str
+    tenant: str | None
+    rate_per_minute: int | None
+    created_at: str
+    revoked_at: str | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """A key as it is remembered: everything but the key itself.
@@ -50,6 +64,18 @@ class Key:
     created_at: str = ""
     revoked_at: str | None = None
 
+    def as_data(self) -> KeyJson:
+        """Return the key as every door shows it."""
+        return {
+            "key_id": self.id,
+            "principal": self.principal,
+            "role": str(self.role),
+            "tenant": self.tenant,
+            "rate_per_minute": self.rate,
+            "created_at": self.created_at,
+            "revoked_at": self.revoked_at,
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
@@ -61,6 +87,11 @@ class Policy:
 
     keep_questions: bool = False
     redact_personal: bool = False
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether questions may be stored word for word."""
+        return self.keep_questions and not self.redact_personal
 
 
 class Access:

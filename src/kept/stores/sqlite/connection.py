@@ -17,8 +17,8 @@ from kept.errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from kept.stores.schema import VERSION, migrate
 from kept.stores.sql import Connection, T
+from kept.stores.sqlite.schema import VERSION, migrate
 
 BUSY_TIMEOUT_MS = 60_000
 # A window of texts changes about 700 pages; SQLite's own 1,000 would carry the log
@@ -33,7 +33,7 @@ _READ_ONLY = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _PAUSE_SECONDS = 0.01
 
 
-class Database:
+class SqliteDatabase:
     """The truth, in one file."""
 
     def __init__(self, path: Path, *, writable: bool = True) -> None:

@@ -6,19 +6,19 @@ import apsw
 import numpy as np
 
 from kept.errors import StoreCorruptError
-from kept.stores.index_ports import Indexes
+from kept.stores.index_port import Indexes
 from kept.stores.meta import embedder_in
-from kept.stores.operations import Finding
+from kept.stores.ports import DoctorFinding
 from kept.stores.reanalysis import outdated, reanalyse
-from kept.stores.rows import IndexTorn
 from kept.stores.sql import Connection, each, every, only
-from kept.stores.sqlite import SqliteStore
+from kept.stores.sqlite.index.vector_file import IndexTorn
+from kept.stores.sqlite.store import SqliteStore
 from kept.stores.statistics import differences, recount
 
 BATCH = 2_000
 
 
-def examine(store: SqliteStore, *, repair: bool) -> list[Finding]:
+def examine(store: SqliteStore, *, repair: bool) -> list[DoctorFinding]:
     """Return everything in a store that does not fit, put right if *repair*.
 
     Indexes are compared only with a truth that is whole: they cannot fit another.
@@ -38,7 +38,7 @@ def examine(store: SqliteStore, *, repair: bool) -> list[Finding]:
     return findings
 
 
-def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> Finding:
+def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> DoctorFinding:
     """Make the words anew that another version of the analysis made."""
     if repair:
         reanalyse(store.database)
@@ -46,7 +46,7 @@ def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> Finding:
             for (no,) in every(connection, "SELECT no FROM tenants"):
                 _recount(connection, no)
         rebuild(store)
-    return Finding(
+    return DoctorFinding(
         what="words",
         where="kept.sqlite",
         detail=f"they were made by analysis {analysis}",
@@ -76,7 +76,7 @@ def _check_file(connection: apsw.Connection, store: SqliteStore) -> None:
         raise StoreCorruptError(msg)
 
 
-def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
+def _orphans(connection: apsw.Connection) -> Iterator[DoctorFinding]:
     """Yield rows that hang on nothing, or lack what hangs on them."""
     for what, sql in (
         (
@@ -119,12 +119,12 @@ def _orphans(connection: apsw.Connection) -> Iterator[Finding]:
         if count:
             advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
             detail = f"{count} rows{advice}"
-            yield Finding(what=what, where="kept.sqlite", detail=detail)
+            yield DoctorFinding(what=what, where="kept.sqlite", detail=detail)
 
 
 def _statistics(
     store: SqliteStore, tenant: int, name: str, *, repair: bool
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """Count words, chunks and languages again, and compare."""
     with store.database.reading() as connection:
         differing = differences(connection, tenant)
@@ -134,7 +134,7 @@ def _statistics(
         with store.database.writing() as connection:
             _recount(connection, tenant)
     for what in differing:
-        yield Finding(
+        yield DoctorFinding(
             what="statistics",
             where=name,
             detail=f"{what} differ from the chunks",
@@ -152,7 +152,7 @@ def _recount(connection: apsw.Connection, tenant: int) -> None:
 
 def _indexes(
     store: SqliteStore, tenant: int, name: str, *, repair: bool
-) -> Iterator[Finding]:
+) -> Iterator[DoctorFinding]:
     """Compare what the indexes hold with what they should."""
     with store.shelf(name) as shelf:
         if embedder_in(shelf.connection) is None:
@@ -167,7 +167,7 @@ def _indexes(
         with store.shelf(name):
             pass
     for what, detail in wrong:
-        yield Finding(what=what, where=name, detail=detail, repaired=repair)
+        yield DoctorFinding(what=what, where=name, detail=detail, repaired=repair)
 
 
 def _index_differences(

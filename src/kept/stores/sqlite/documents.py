@@ -5,12 +5,13 @@ from contextlib import contextmanager
 
 import apsw
 
-from kept.ports import Vectors
-from kept.receipts import NewDocument
-from kept.stores import describing, writing
-from kept.stores.books import Books
-from kept.stores.filing import Filed
-from kept.stores.sums import Sums
+from kept.ingest.receipts import NewDocument
+from kept.kernel.ports import Vectors
+from kept.stores import metadata_update as describing
+from kept.stores import row_writer as writing
+from kept.stores.document_rows import Filed
+from kept.stores.documents_port import Books
+from kept.stores.statistics_delta import Sums
 
 
 class SqliteBooks:

@@ -5,10 +5,10 @@ from typing import Any
 
 import apsw
 
-from kept.ports import Vectors
-from kept.stores.connection import Database
+from kept.kernel.ports import Vectors
 from kept.stores.meta import meta_of, set_embedder
 from kept.stores.sql import every, only
+from kept.stores.sqlite.connection import SqliteDatabase
 
 _MISSING = (
     "FROM chunks c JOIN documents d ON d.no = c.document_no"
@@ -16,10 +16,12 @@ _MISSING = (
 )
 
 
-class Reembedding:
+class SqliteReembedding:
     """The way from one embedder to another; it can stop and go on at any point."""
 
-    def __init__(self, database: Database, embedder_id: str, dimension: int) -> None:
+    def __init__(
+        self, database: SqliteDatabase, embedder_id: str, dimension: int
+    ) -> None:
         self.database = database
         self.embedder_id = embedder_id
         self.dimension = dimension

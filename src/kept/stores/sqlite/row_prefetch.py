@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
 
 from kept.errors import StoreError
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, every, marks
-from kept.stores.writing import ORD_BITS
 
 _THREADS = 4
 _FEW = 16

@@ -12,14 +12,11 @@ from pathlib import Path
 from typing import ClassVar
 
 from kept.errors import NotFoundError, StoreError
-from kept.model import Document
-from kept.stores.books import Books
-from kept.stores.catalogue import Catalogue
-from kept.stores.connection import Database
-from kept.stores.index_ports import Indexes
-from kept.stores.indexes import TenantIndexes
-from kept.stores.intake import Intake
+from kept.kernel.model import Document
+from kept.stores.documents_port import Books
+from kept.stores.index_port import Indexes
 from kept.stores.locks import FileHolds
+from kept.stores.lookup import Catalogue
 from kept.stores.meta import (
     embedder_in,
     epoch_of,
@@ -27,15 +24,18 @@ from kept.stores.meta import (
     refuse_other,
     set_embedder,
 )
-from kept.stores.operations import Finding
-from kept.stores.read_ahead import ReadAhead
-from kept.stores.reading import last_change
-from kept.stores.reembedding import Reembedding
-from kept.stores.shelf import Shelf
-from kept.stores.spool import FolderSpool
+from kept.stores.ports import DoctorFinding
+from kept.stores.queries import last_change
+from kept.stores.service.spool import FolderSpool
+from kept.stores.shelf import SqlShelf
 from kept.stores.sql import Connection, first
-from kept.stores.sqlite_books import SqliteBooks
-from kept.stores.touching import Touching
+from kept.stores.sqlite.connection import SqliteDatabase
+from kept.stores.sqlite.documents import SqliteBooks
+from kept.stores.sqlite.index.read_ahead import ReadAhead
+from kept.stores.sqlite.index.tenant import TenantIndexes
+from kept.stores.sqlite.reembed import SqliteReembedding
+from kept.stores.sqlite.row_prefetch import Touching
+from kept.stores.writer import SqlIntake
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
@@ -45,8 +45,8 @@ CACHED_DOCUMENTS = 50_000
 class SqliteStore(Catalogue):
     """Documents, chunks, vectors and their history in one folder."""
 
-    shelf_kind: ClassVar[type[Shelf]] = Shelf
-    database: Database
+    shelf_kind: ClassVar[type[SqlShelf]] = SqlShelf
+    database: SqliteDatabase
     overriding = "UPDATE tenants SET overrides = ? WHERE no = ?"
 
     def __init__(
@@ -59,7 +59,7 @@ class SqliteStore(Catalogue):
         elif not (folder / FILE).exists():
             kind, advice = "knowledge base", "'kept ingest PATH' makes one"
             raise NotFoundError(kind, str(folder), advice)
-        self.database = Database(self.folder / FILE, writable=writable)
+        self.database = SqliteDatabase(self.folder / FILE, writable=writable)
         self._lock = threading.Lock()
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
         self._documents: dict[tuple[int, int], dict[int, Document]] = {}
@@ -111,7 +111,7 @@ class SqliteStore(Catalogue):
     # -- the query side
 
     @contextmanager
-    def shelf(self, tenant: str) -> Iterator[Shelf]:
+    def shelf(self, tenant: str) -> Iterator[SqlShelf]:
         """Hold one tenant's knowledge at one state while a query is answered."""
         while True:
             with self.database.reading() as connection:
@@ -142,9 +142,9 @@ class SqliteStore(Catalogue):
                         )
                         return
 
-    def intake(self, tenant: str) -> Intake:
+    def intake(self, tenant: str) -> SqlIntake:
         """Return the writing side for one tenant."""
-        return Intake(self.database, self.indexes, tenant, self.books)
+        return SqlIntake(self.database, self.indexes, tenant, self.books)
 
     def indexes(self, connection: Connection, tenant: int) -> Indexes:
         """Return a tenant's indexes, closing those that were idle longest."""
@@ -203,9 +203,9 @@ class SqliteStore(Catalogue):
 
     # -- upkeep
 
-    def reembedding(self, embedder_id: str, dimension: int) -> Reembedding:
+    def reembedding(self, embedder_id: str, dimension: int) -> SqliteReembedding:
         """Return the way from this store's embedder to another."""
-        return Reembedding(self.database, embedder_id, dimension)
+        return SqliteReembedding(self.database, embedder_id, dimension)
 
     def sweep(self) -> None:
         """Remove the indexes of embedders that the store no longer has."""
@@ -215,15 +215,15 @@ class SqliteStore(Catalogue):
             if folder.name != current:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def examine(self, *, repair: bool) -> list[Finding]:
+    def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
-        from kept.stores import doctor  # noqa: PLC0415 -- it knows this store
+        from kept.stores.sqlite import doctor  # noqa: PLC0415 -- it knows this store
 
         return doctor.examine(self, repair=repair)
 
     def rebuild(self) -> int:
         """Build every index anew; return of how many tenants."""
-        from kept.stores import doctor  # noqa: PLC0415 -- it knows this store
+        from kept.stores.sqlite import doctor  # noqa: PLC0415 -- it knows this store
 
         return doctor.rebuild(self)
 

@@ -11,9 +11,21 @@ from typing import Any, BinaryIO
 from kept.errors import InputError, UnreadableSourceError
 from kept.text.draft import Draft, DraftPiece, merged
 from kept.text.encodings import declared_charset, decode, encoding_of, lines_of
-from kept.text.formats import parse_yaml, read_docx, read_pdf, split_front_matter
-from kept.text.html import read_page
-from kept.text.rows import RowText, drafts_of, heard, json_rows, nobody, table_rows
+from kept.text.readers.formats import (
+    parse_yaml,
+    read_docx,
+    read_pdf,
+    split_front_matter,
+)
+from kept.text.readers.html import read_page
+from kept.text.readers.tables import (
+    RowText,
+    drafts_of,
+    heard,
+    json_rows,
+    nobody,
+    table_rows,
+)
 from kept.text.sections import MAX_TITLE_CHARS, title_of
 from kept.text.streams import blank, rewindable
 
@@ -155,7 +167,7 @@ def read_url(
     url: str, *, limits: FetchLimits, options: ReadOptions | None = None
 ) -> Reading:
     """Yield the drafts of a page, or what keeps it from being fetched or read."""
-    from kept.text.fetch import fetch  # noqa: PLC0415 -- a client only for URLs
+    from kept.text.readers.fetch import fetch  # noqa: PLC0415 -- a client only for URLs
 
     try:
         fetched = fetch(

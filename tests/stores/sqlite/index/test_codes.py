@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from kept.stores.codes import Codes
+from kept.stores.sqlite.index.codes import Codes
 
 DIMENSION = 64
 

@@ -13,13 +13,17 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
-from kept.stores.dense import DenseIndex, Effort, IndexTorn
+from kept.stores.sqlite.index.dense import (
+    DenseIndex,
+    IndexTorn,
+    ScanEffort,
+)
 
 WIDTH = 64
 NOTHING = np.empty(0, np.int64)
 NO_VECTORS = np.empty((0, WIDTH), np.float32)
-BY_CODES = Effort(scanned_whole=100, first_fetch=64, last_fetch=512)
-BY_SCAN = Effort()
+BY_CODES = ScanEffort(scanned_whole=100, first_fetch=64, last_fetch=512)
+BY_SCAN = ScanEffort()
 
 Keys = NDArray[np.int64]
 Vectors = NDArray[np.float32]
@@ -58,11 +62,11 @@ def answer(
     return list(zip(keys.tolist(), cosines.tolist(), strict=True))
 
 
-def opened(folder: Path, effort: Effort = BY_SCAN) -> DenseIndex:
+def opened(folder: Path, effort: ScanEffort = BY_SCAN) -> DenseIndex:
     return DenseIndex.open(folder, WIDTH, writable=True, effort=effort)
 
 
-def filled(folder: Path, count: int, effort: Effort = BY_SCAN) -> DenseIndex:
+def filled(folder: Path, count: int, effort: ScanEffort = BY_SCAN) -> DenseIndex:
     """Return an index of *count* vectors that came in several changes."""
     index = opened(folder, effort)
     vectors = units(np.random.default_rng(0), count)
@@ -72,7 +76,7 @@ def filled(folder: Path, count: int, effort: Effort = BY_SCAN) -> DenseIndex:
 
 
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
-def test_the_nearest_come_in_exact_order(tmp_path: Path, effort: Effort) -> None:
+def test_the_nearest_come_in_exact_order(tmp_path: Path, effort: ScanEffort) -> None:
     """Keys and cosines equal a brute-force search in float64."""
     index = filled(tmp_path / "i", 1200, effort)
     vectors = units(np.random.default_rng(0), 1200)
@@ -85,7 +89,7 @@ def test_the_nearest_come_in_exact_order(tmp_path: Path, effort: Effort) -> None
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
 @pytest.mark.parametrize("most", [7, 4000])
 def test_what_lies_near_many_queries_is_found_at_once(
-    tmp_path: Path, effort: Effort, most: int
+    tmp_path: Path, effort: ScanEffort, most: int
 ) -> None:
     """All that reach the bar and still live, or the nearest of them."""
     index = filled(tmp_path / "i", 1200, effort)
@@ -114,7 +118,7 @@ def test_nothing_is_near_in_an_empty_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
 def test_a_flood_of_equal_vectors_is_ordered_by_key(
-    tmp_path: Path, effort: Effort
+    tmp_path: Path, effort: ScanEffort
 ) -> None:
     """A thousand copies of one passage tie, and the lowest keys come first."""
     index = filled(tmp_path / "i", 300, effort)
@@ -131,7 +135,7 @@ def test_a_flood_of_equal_vectors_is_ordered_by_key(
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
 @pytest.mark.parametrize("share", [0.01, 0.3, 0.9])
 def test_a_filter_gives_the_exact_order_of_what_it_allows(
-    tmp_path: Path, effort: Effort, share: float
+    tmp_path: Path, effort: ScanEffort, share: float
 ) -> None:
     """Filtering comes first: the answer is the best of the allowed."""
     count = 6000
@@ -148,7 +152,7 @@ def test_a_filter_gives_the_exact_order_of_what_it_allows(
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
 @pytest.mark.parametrize("share", [0.01, 0.9, 1.0])
 def test_a_pause_changes_nothing_of_the_answer(
-    tmp_path: Path, effort: Effort, share: float
+    tmp_path: Path, effort: ScanEffort, share: float
 ) -> None:
     """A search lets others go first before it scores, and finds the same."""
     index = filled(tmp_path / "i", 1200, effort)
@@ -209,7 +213,7 @@ def test_history_does_not_show(
     seed: int,
     steps: int,
     most: int,
-    effort: Effort,
+    effort: ScanEffort,
 ) -> None:
     """Adds, removals and replacements in any order equal a fresh build."""
     history = History(seed, steps, most)
@@ -409,9 +413,9 @@ WRITER = """
 import sys
 from pathlib import Path
 import numpy as np
-from kept.stores.dense import DenseIndex, Effort
+from kept.stores.sqlite.index.dense import DenseIndex, ScanEffort
 index = DenseIndex.open(Path(sys.argv[1]), 64, writable=True,
-                        effort=Effort(scanned_whole=100))
+                        effort=ScanEffort(scanned_whole=100))
 for seq in range(index.seq + 1, 100_000):
     vectors = np.random.default_rng(seq).standard_normal((40, 64))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kept.stores.free_memory import free_bytes
+from kept.stores.sqlite.index.free_memory import free_bytes
 
 GIB = 1 << 30
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
-from kept.stores.keyword import KeywordIndex
-from kept.stores.rows import IndexTorn
+from kept.stores.sqlite.index.keyword import KeywordIndex
+from kept.stores.sqlite.index.vector_file import IndexTorn
 
 Keys = NDArray[np.int64]
 Chunks = dict[int, list[str]]
@@ -339,7 +339,7 @@ def test_what_a_killed_commit_left_is_in_nobodys_way(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from pathlib import Path
-from kept.stores.keyword import KeywordIndex
+from kept.stores.sqlite.index.keyword import KeywordIndex
 index = KeywordIndex.open(Path(sys.argv[1]), writable=True)
 for seq in range(index.seq + 1, 100_000):
     index.apply(seq, [(seq << 20 | at, [f"s{seq}", "all"]) for at in range(20)],

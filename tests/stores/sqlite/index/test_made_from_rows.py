@@ -4,8 +4,8 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from kept.model import Chunk, Document
-from kept.stores.reading import chunk_of, document_of
+from kept.kernel.model import Chunk, Document
+from kept.stores.queries import chunk_of, document_of
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,24 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cold_files import forget, pages_of, soon
-from kept.knowledge_base import KnowledgeBase
-from kept.settings import Settings
-from kept.stores.file_pages import PAGE, SURE_AFTER, FilePages, stretches
-from kept.stores.read_ahead import NAME, PIECE, Effort, ReadAhead
-from kept.stores.sqlite import SqliteStore
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
+from kept.stores.sqlite.index.page_cache import (
+    PAGE,
+    SURE_AFTER,
+    FilePages,
+    stretches,
+)
+from kept.stores.sqlite.index.read_ahead import (
+    NAME,
+    PIECE,
+    ReadAhead,
+    ReadAheadEffort,
+)
+from kept.stores.sqlite.store import SqliteStore
 
-ANY = Effort(least_bytes=0, again_after_seconds=0.0)
-ONCE = Effort(least_bytes=0, again_after_seconds=3600.0)
+ANY = ReadAheadEffort(least_bytes=0, again_after_seconds=0.0)
+ONCE = ReadAheadEffort(least_bytes=0, again_after_seconds=3600.0)
 PLENTY = 1 << 40
 WIDTH = 1536
 MOST_BY_LOOKING = 16

@@ -1,4 +1,4 @@
-"""The pages of the ledger: what became of every text, and what it was compared with."""
+"""The ledger pages: receipts, and a reused text beside the document it matched."""
 
 from collections.abc import Mapping
 from operator import ge, gt, lt
@@ -7,18 +7,18 @@ from typing import Annotated, Any, get_args
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from kept.duplicates import NOTED_MISSES
-from kept.http.changing import undone
-from kept.http.pages.comparing import compared
-from kept.http.pages.documents import lists_of, path_with
-from kept.http.pages.visiting import ReaderVisit, WriterVisit
-from kept.http.replying import Cursor, cursor_of, place_of
-from kept.receipts import LedgerRow, Receipt, Status
-from kept.render import alias_json, document_json, ledger_json, short
+from kept.doors.http.document_writes import undone
+from kept.doors.http.pages.page_request import ReaderVisit, WriterVisit, page_links
+from kept.doors.http.responses import Cursor, place_of
+from kept.ingest.duplicates import NOTED_MISSES
+from kept.ingest.receipts import LedgerRow, Receipt, Status
+from kept.search.render import alias_json, document_json, ledger_json, short
+from kept.text.side_by_side import compared
 
 HERE = "/ledger"
 PAGE = 50
 STATUSES: tuple[str, ...] = get_args(Status)
+# Of each measurement: its key, its name, the key of its bound, and how to compare.
 MEASURED = (
     ("delta_chars", "Characters more", "under", "fewer than"),
     ("cosine", "Openings near in meaning", "at_least", "at least"),
@@ -38,44 +38,40 @@ async def list_ledger(
     status: Annotated[str, Query(max_length=20)] = "",
     cursor: Cursor = None,
 ) -> Response:
-    """List what became of every text that was handed in, the newest first."""
+    """List the receipts of all submitted texts, the newest first."""
     wanted = status if status in STATUSES else ""
     before = place_of(cursor or None, int)
 
     def read() -> tuple[list[LedgerRow], frozenset[str], dict[str, str]]:
-        lists = lists_of(visit)
-        rows = lists.ledger(before, PAGE + 1, status=wanted)
+        rows = visit.lists.ledger(before, PAGE + 1, status=wanted)
         receipts = [row.receipt for row in rows]
-        live = lists.live_aliases(one.alias_id for one in receipts if one.alias_id)
+        live = visit.lists.live_aliases(r.alias_id for r in receipts if r.alias_id)
         named = [one.canonical_id or one.document_id for one in receipts]
         named += [miss["document_id"] for one in receipts for miss in _misses(one)]
         return rows, live, visit.caller.pages.titles(name for name in named if name)
 
     rows, live, titles = await visit.work(read)
-    shown = rows[:PAGE]
-    onwards = cursor_of(shown[-1].no) if len(rows) > PAGE else ""
     return visit.page(
         "ledger.html",
-        rows=[ledger_json(row) for row in shown],
+        rows=[ledger_json(row) for row in rows[:PAGE]],
         live=live,
         titles=titles,
         most_misses=NOTED_MISSES,
         status=wanted,
         statuses=STATUSES,
-        next_href=path_with(HERE, status=wanted, cursor=onwards) if onwards else "",
-        first_href=path_with(HERE, status=wanted) if cursor else "",
+        **page_links(HERE, rows, PAGE, lambda row: row.no, cursor, status=wanted),
     )
 
 
 def _misses(receipt: Receipt) -> list[dict[str, Any]]:
-    """Return the documents that a text was nearly taken for, as far as shown."""
+    """Return the documents that a text nearly matched, as many as are shown."""
     misses: list[dict[str, Any]] = receipt.evidence.get("near_misses", [])
     return misses[:NOTED_MISSES]
 
 
 @router.get(f"{HERE}/aliases/{{alias_id}}")
 async def show_alias(visit: ReaderVisit, alias_id: str) -> Response:
-    """Show a text that was reused beside the document that stands for it."""
+    """Show a reused text beside the document that stands for it."""
 
     def read() -> dict[str, Any]:
         store = visit.caller.service.base.store
@@ -89,14 +85,15 @@ async def show_alias(visit: ReaderVisit, alias_id: str) -> Response:
             "measured": measured(alias.evidence),
         }
 
+    # Rendered in the thread too: two long texts would block the event loop.
     return await visit.work(lambda: visit.page("alias.html", **read()))
 
 
 def measured(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what was measured of two texts, and which bound each measure passed.
+    """Return what was measured of two texts, and the bound that each value passed.
 
-    A few characters at the end are a trifle, however short the text is that they
-    are added to: then the whole texts need not be alike beside that.
+    A value that did not pass names no bound: a text with a few characters more is
+    reused however much the whole texts differ.
     """
     return [
         (name, short(evidence[key]) + _needed(evidence, key, bound, sense))
@@ -113,7 +110,7 @@ def _needed(evidence: Mapping[str, Any], key: str, bound: str, sense: str) -> st
 
 @router.post(f"{HERE}/aliases/{{alias_id}}/undo")
 async def undo_alias(visit: WriterVisit, alias_id: str) -> Response:
-    """Make an alias a document of its own."""
+    """Make an alias a document of its own, or forget it if it is an exact copy."""
     receipt = await visit.work(lambda: undone(visit.caller, alias_id))
     made = receipt["status"] == "created"
     return visit.back_to(HERE, "alias-undone" if made else "alias-forgotten")

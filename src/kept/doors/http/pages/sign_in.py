@@ -1,4 +1,4 @@
-"""Signing in and out, choosing a tenant, and light or dark."""
+"""Pages to sign in and out, to choose a tenant, and to choose light or dark."""
 
 from typing import Annotated
 from urllib.parse import quote
@@ -6,22 +6,31 @@ from urllib.parse import quote
 from fastapi import APIRouter, Form, Request
 from starlette.responses import RedirectResponse, Response
 
-from kept.http.callers import LONGEST_TENANT, service_of
-from kept.http.pages.navigation import HOME
-from kept.http.pages.rendering import THEME_COOKIE, THEMES, rendered
-from kept.http.pages.visiting import SEE_OTHER, TENANT_COOKIE, ReaderVisit, safe_path
-from kept.http.problems import Problem
-from kept.http.signing import begun, ended, with_session, without_session
+from kept.doors.http.callers import LONGEST_TENANT, service_of
+from kept.doors.http.pages.page_request import (
+    HOME,
+    SEE_OTHER,
+    TENANT_COOKIE,
+    ReaderVisit,
+    safe_path,
+)
+from kept.doors.http.pages.templating import THEME_COOKIE, THEMES, rendered
+from kept.doors.http.problems import Problem
+from kept.doors.http.routes.administration import (
+    new_session,
+    signed_out,
+    with_session,
+)
 
 YEAR = 365 * 24 * 3600
-OURSELVES = frozenset({"same-origin", "none"})
+OUR_SITES = frozenset({"same-origin", "none"})
 
 router = APIRouter(include_in_schema=False)
 
 
 @router.get("/")
 async def home() -> Response:
-    """Go to the page that everybody may open."""
+    """Redirect to the page that every role may open."""
     return RedirectResponse(HOME, SEE_OTHER)
 
 
@@ -40,38 +49,35 @@ async def sign_in(
     key: Annotated[str, Form(max_length=2_000)] = "",
     next: Annotated[str, Form(max_length=4_000)] = HOME,  # noqa: A002 -- of the form
 ) -> Response:
-    """Begin a session, and go on to where the visitor wanted to."""
-    _check_origin(request)
+    """Start a session, and redirect to where the visitor wanted to go."""
+    # A form on another site could sign the visitor in with a key of the attacker.
+    if request.headers.get("sec-fetch-site", "none") not in OUR_SITES:
+        raise Problem("csrf_failed", "the form came from another site; sign in here")
     onwards = safe_path(next)
     service = service_of(request)
     try:
-        session = await begun(service, key.strip())
+        session = await new_session(service, key.strip())
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
         shown = {"next": onwards, "wrong": "This key is unknown or revoked."}
         return rendered(request, "sign-in.html", shown, 401)
     response = RedirectResponse(onwards, SEE_OTHER)
+    # It may name a tenant that another key had chosen in this browser.
     response.delete_cookie(TENANT_COOKIE, samesite="strict", httponly=True)
     return with_session(response, request, service, session)
-
-
-def _check_origin(request: Request) -> None:
-    """Refuse a form of another site, which would sign a visitor in as somebody else."""
-    if request.headers.get("sec-fetch-site", "none") not in OURSELVES:
-        raise Problem("csrf_failed", "the form came from another site; sign in here")
 
 
 @router.post("/sign-out")
 async def sign_out(visit: ReaderVisit) -> Response:
     """End the session."""
-    await ended(visit.caller, visit.request)
-    return without_session(visit.back_to("/sign-in", "signed-out"))
+    back = visit.back_to("/sign-in", "signed-out")
+    return await signed_out(visit.caller, visit.request, back)
 
 
 @router.get("/tenant")
 async def show_tenants(visit: ReaderVisit) -> Response:
-    """Let those who open every tenant choose one; only admins see their names."""
+    """Show the form to choose a tenant; only admins see the names."""
     if not visit.free:
         raise Problem("forbidden", "the key belongs to one tenant only")
     store = visit.caller.service.base.store
@@ -81,7 +87,7 @@ async def show_tenants(visit: ReaderVisit) -> Response:
 
 @router.post("/tenant")
 async def choose_tenant(visit: ReaderVisit) -> Response:
-    """Look at another tenant's knowledge base from now on."""
+    """Show the knowledge base of another tenant from now on."""
     if not visit.free:
         raise Problem("forbidden", "the key belongs to one tenant only")
     name = visit.text("name").strip()

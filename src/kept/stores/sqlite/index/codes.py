@@ -16,7 +16,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.sharing import shared
+from kept._runtime import shared
 
 _MAGIC = b"kept codes 2\n"
 _PARTS = 2

@@ -23,12 +23,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
-from kept.products import products
-from kept.stores.codes import Codes
-from kept.stores.contents import Contents
-from kept.stores.cosines import exact_cosines, products_of, unit_of
-from kept.stores.index_ports import Pause, at_once, near_by_search
-from kept.stores.rows import IndexTorn, RowFiles, Scored, best, unwritten
+from kept.kernel.cosines import exact_cosines, products, products_of, unit_of
+from kept.stores.index_port import (
+    Pause,
+    at_once,
+    near_by_search,
+)
+from kept.stores.sqlite.index.codes import Codes
+from kept.stores.sqlite.index.dense_contents import Contents
+from kept.stores.sqlite.index.vector_file import (
+    IndexTorn,
+    RowFiles,
+    Scored,
+    best,
+    unwritten,
+)
 
 __all__ = ["DenseIndex", "IndexTorn"]
 
@@ -47,7 +56,7 @@ _MOST_SHARING = 64
 
 
 @dataclass(frozen=True)
-class Effort:
+class ScanEffort:
     """How much is scanned and fetched: a matter of time, not of the answer.
 
     Measured with MiniLM's vectors: scanning is quicker than codes on 16,000 rows and,
@@ -60,7 +69,7 @@ class Effort:
     last_fetch: int = 8192
 
 
-_USUAL = Effort()
+_USUAL = ScanEffort()
 
 
 class DenseIndex:
@@ -70,7 +79,9 @@ class DenseIndex:
     when another may have written. Within a process, a change excludes searches.
     """
 
-    def __init__(self, contents: Contents, effort: Effort, *, writable: bool) -> None:
+    def __init__(
+        self, contents: Contents, effort: ScanEffort, *, writable: bool
+    ) -> None:
         self._contents = contents
         self._effort = effort
         self._writable = writable
@@ -82,7 +93,7 @@ class DenseIndex:
         dimension: int,
         *,
         writable: bool,
-        effort: Effort = _USUAL,
+        effort: ScanEffort = _USUAL,
     ) -> Self:
         """Open the index in *folder*; a writer creates a missing one, empty."""
         try:

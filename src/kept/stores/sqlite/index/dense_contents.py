@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.stores.codes import Codes
-from kept.stores.rows import (
+from kept.stores.sqlite.index.codes import Codes
+from kept.stores.sqlite.index.vector_file import (
     IndexTorn,
     RowFiles,
     Snapshot,

@@ -30,9 +30,14 @@ import tantivy
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
-from kept.signals import PLACES
-from kept.stores.rows import IndexTorn, Scored, best, unwritten
-from kept.stores.writing import ORD_BITS
+from kept.kernel.signals import PLACES
+from kept.stores.row_writer import ORD_BITS
+from kept.stores.sqlite.index.vector_file import (
+    IndexTorn,
+    Scored,
+    best,
+    unwritten,
+)
 
 _HEAP_BYTES = 32_000_000
 _MARKER_DOC = -1

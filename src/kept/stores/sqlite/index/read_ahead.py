@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from kept.stores.file_pages import PAGE, FilePages
-from kept.stores.free_memory import free_bytes
+from kept.stores.sqlite.index.free_memory import free_bytes
+from kept.stores.sqlite.index.page_cache import PAGE, FilePages
 
 NAME = "kept-read-ahead"
 PIECE = 1 << 23
@@ -30,7 +30,7 @@ _LONGEST_WAIT_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Effort:
+class ReadAheadEffort:
     """When reading ahead is worth it: a matter of time, not of the answer.
 
     *of_own* is how many times as large as the indexes searched the shared truth may
@@ -43,7 +43,7 @@ class Effort:
     of_own: float = 8.0
 
 
-_USUAL = Effort()
+_USUAL = ReadAheadEffort()
 
 
 class ReadAhead:
@@ -57,7 +57,7 @@ class ReadAhead:
         self,
         truth: Path,
         share: float,
-        effort: Effort = _USUAL,
+        effort: ReadAheadEffort = _USUAL,
         free: Callable[[], int] = free_bytes,
     ) -> None:
         self._truth = truth

@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from kept._runtime import Logger
 from kept.errors import StoreCorruptError
-from kept.logs import Logger
-from kept.stores.dense import DenseIndex
-from kept.stores.keyword import KeywordIndex
 from kept.stores.locks import ReadWriteLock, file_lock
-from kept.stores.rows import IndexTorn
+from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, each, every
-from kept.stores.terms import tokens
-from kept.stores.writing import ORD_BITS
+from kept.stores.sqlite.index.dense import DenseIndex
+from kept.stores.sqlite.index.keyword import KeywordIndex
+from kept.stores.sqlite.index.vector_file import IndexTorn
+from kept.text.terms import tokens
 
 BATCH = 2_000
 _FLOAT_BYTES = 4

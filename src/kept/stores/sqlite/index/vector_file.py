@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import StoreCorruptError, StoreError, StoreFullError
-from kept.stores.file_pages import FilePages
+from kept.stores.sqlite.index.page_cache import FilePages
 
 FORMAT = 1
 
@@ -70,7 +70,7 @@ def best(keys: NDArray[np.int64], scores: NDArray[np.float64], limit: int) -> Sc
 
 
 @dataclass(frozen=True)
-class Change:
+class LoggedChange:
     """One change as logged: rows *first* onwards hold the vectors of *added*."""
 
     seq: int
@@ -231,7 +231,7 @@ class RowFiles:
         for path in (self.vectors_path, self.log_path):
             _sync(path)
 
-    def changes(self, offset: int) -> Iterator[Change]:
+    def changes(self, offset: int) -> Iterator[LoggedChange]:
         """Yield the whole changes in the log from *offset* on."""
         with self.log_path.open("rb") as file:
             file.seek(offset)
@@ -241,7 +241,7 @@ class RowFiles:
             at = change.end - offset
             yield change
 
-    def _change(self, data: memoryview, at: int, offset: int) -> Change | None:
+    def _change(self, data: memoryview, at: int, offset: int) -> LoggedChange | None:
         """Read the change at *at*, or None where it is not whole."""
         if len(data) < at + _HEADER.size:
             return None
@@ -252,7 +252,7 @@ class RowFiles:
         if not self._rows_whole(first, adds, rows_check):
             return None
         keys = np.frombuffer(data[at + _HEADER.size : end], np.int64)
-        return Change(seq, first, keys[:adds], keys[adds:], offset + end)
+        return LoggedChange(seq, first, keys[:adds], keys[adds:], offset + end)
 
     def _rows_whole(self, first: int, count: int, check: int) -> bool:
         width = 4 * self.manifest.dimension

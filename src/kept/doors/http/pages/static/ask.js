@@ -1,4 +1,4 @@
-// The Ask page: the answer as it comes, its sources beside it.
+// The Ask page: the answer in pieces as they arrive, with its sources.
 
 import { element, events, Problem, percent, sayProblem } from "./kept.js";
 
@@ -64,14 +64,14 @@ function relevance(node, value, id) {
 }
 
 function refused(answer) {
-  const told = copied("refusal-template");
-  part(told, "message").textContent = answer.text;
+  const refusal = copied("refusal-template");
+  part(refusal, "message").textContent = answer.text;
   const best = answer.refused?.evidence?.best_relevance;
   if (best !== undefined && best !== null) {
-    part(told, "best").hidden = false;
-    part(told, "share").textContent = percent(best);
+    part(refusal, "best").hidden = false;
+    part(refusal, "share").textContent = percent(best);
   }
-  $("answer-text").replaceChildren(told);
+  $("answer-text").replaceChildren(refusal);
 }
 
 function badge(text, kind) {
@@ -83,7 +83,7 @@ function noted(answer) {
   if (answer.kind === "extractive") notes.push(badge("Word for word from the sources", "plain"));
   if (answer.kind === "generative") {
     notes.push(badge("Written by a language model", "plain"));
-    notes.push(answer.supported ? badge("Carried by the sources", "good") : badge("Not carried by the sources", "bad"));
+    notes.push(answer.supported ? badge("Supported by the sources", "good") : badge("Not supported by the sources", "bad"));
   }
   if (answer.trace) {
     notes.push(element("a", { href: `/traces/${encodeURIComponent(answer.trace)}` }, "How this came about"));

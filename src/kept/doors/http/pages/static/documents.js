@@ -1,4 +1,4 @@
-// The pages of documents: files that are dropped, and jobs that move while one looks.
+// The pages of documents: dropped files, and jobs whose progress is followed.
 
 import { call, count, events, say, sayProblem } from "./kept.js";
 
@@ -10,12 +10,12 @@ function tags(form) {
   return (form.elements.tags?.value ?? "").split(",").map((tag) => tag.trim()).filter(Boolean);
 }
 
-/** Show a job above the others, before the service knows of it. */
+/** Show a job above the others, before the service has accepted it. */
 function announced(name) {
   const item = document.importNode($("job-template").content, true).firstElementChild;
   part(item, "name").textContent = name;
   part(item, "state").textContent = "sending";
-  part(item, "told").textContent = "";
+  part(item, "summary").textContent = "";
   part(item, "progress").removeAttribute("value");
   part(item, "cancel").hidden = true;
   $("jobs").hidden = false;
@@ -32,11 +32,11 @@ function moved(item, job) {
   const progress = part(item, "progress");
   progress.hidden = ended;
   progress.max = Math.max(job.sources, 1);
-  // A source of rows gives a receipt for each row, so nobody knows how many will come.
+  // A table gives a receipt for each row, so their number is unknown.
   if (job.done < job.sources) progress.value = job.done;
   else progress.removeAttribute("value");
   const counts = Object.entries(job.counts).map(([name, number]) => `${number} ${name}`);
-  part(item, "told").textContent = job.error || counts.join(", ") || count(job.sources, "source");
+  part(item, "summary").textContent = job.error || counts.join(", ") || count(job.sources, "source");
   const cancel = part(item, "cancel");
   if (cancel) cancel.hidden = ended || job.cancelling;
   return ended;
@@ -49,7 +49,7 @@ function named(item, id) {
   if (form) form.action = `/documents/jobs/${id}/cancel`;
 }
 
-/** Follow a job to its end, then show what the page shows now. */
+/** Follow a job to its end, then reload the list. */
 async function followed(item) {
   try {
     for await (const { value } of events(`/v1/jobs/${item.dataset.job}/events`)) {
@@ -62,16 +62,16 @@ async function followed(item) {
 
 async function ended(item, job) {
   const failed = job.state === "failed" || job.counts.failed;
-  const told = Object.entries(job.counts).map(([name, number]) => `${number} ${name}`).join(", ");
+  const summary = Object.entries(job.counts).map(([name, number]) => `${number} ${name}`).join(", ");
   const name = part(item, "name").textContent.trim();
-  say(`${name}: ${job.error || told || job.state}`, failed ? "bad" : "done");
+  say(`${name}: ${job.error || summary || job.state}`, failed ? "bad" : "done");
   const response = await fetch(location.href, { headers: { accept: "text/html" } });
   if (!response.ok) return;
   const fresh = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("list");
   if (fresh) $("list").replaceWith(document.adoptNode(fresh));
 }
 
-/** Send what a form holds; what was typed is let go of only when it has arrived. */
+/** Submit a form; it is cleared only when the job was accepted. */
 async function handedIn(name, form, send) {
   const item = announced(name);
   try {

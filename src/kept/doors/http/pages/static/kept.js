@@ -1,17 +1,17 @@
-// What the scripts of all pages share: calls to the API, events, and telling the reader.
+// Shared by the scripts of all pages: calls to the API, events, and notices.
 
 const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.content ?? "";
 
-// A header holds bytes, so a name in any writing is sent as those of its UTF-8.
+// A header holds bytes, so a name in any script is sent in UTF-8.
 const tenant = String.fromCharCode(...new TextEncoder().encode(meta("kept-tenant")));
 
-/** An error that the service told in its own words. */
+/** A problem that the service returned. */
 export class Problem extends Error {
-  constructor(told) {
-    super(told.detail || told.title);
-    this.title = told.title;
-    this.code = told.code;
-    this.status = told.status;
+  constructor(problem) {
+    super(problem.detail || problem.title);
+    this.title = problem.title;
+    this.code = problem.code;
+    this.status = problem.status;
   }
 }
 
@@ -27,7 +27,7 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Tell the reader; kinds: done, warn, bad, plain. Only a fault stays until it is closed. */
+/** Show a notice; kinds: done, warn, bad, plain. Only a fault stays until it is closed. */
 export function say(text, kind = "done") {
   const region = document.getElementById("notices");
   const close = element("button", { type: "button", "aria-label": "Close", onclick: () => note.remove() }, "×");
@@ -37,7 +37,7 @@ export function say(text, kind = "done") {
   if (kind !== "bad") setTimeout(() => note.remove(), 6000);
 }
 
-/** Tell the reader of an error. */
+/** Show an error as a notice. */
 export function sayProblem(error) {
   if (error.name === "AbortError") return;
   const known = error instanceof Problem;
@@ -58,9 +58,9 @@ async function response(path, { method = "GET", json, body, headers = {}, signal
   }
   const answer = await fetch(path, { method, body, headers: sent, signal, credentials: "same-origin" });
   if (answer.ok) return answer;
-  let told = { title: "The service failed", detail: `status ${answer.status}`, status: answer.status };
-  if ((answer.headers.get("content-type") ?? "").includes("json")) told = await answer.json();
-  throw new Problem(told);
+  let problem = { title: "The service failed", detail: `status ${answer.status}`, status: answer.status };
+  if ((answer.headers.get("content-type") ?? "").includes("json")) problem = await answer.json();
+  throw new Problem(problem);
 }
 
 /** Call the API and return its JSON. Options: method, json, body, headers, signal. */
@@ -81,8 +81,8 @@ export async function* events(path, options = {}) {
       const blocks = (rest + value).split("\n\n");
       rest = blocks.pop();
       for (const block of blocks) {
-        const told = parsed(block);
-        if (told) yield told;
+        const event = parsed(block);
+        if (event) yield event;
       }
     }
   } finally {
@@ -100,7 +100,7 @@ function parsed(block) {
   return data.length ? { name, value: JSON.parse(data.join("\n")) } : null;
 }
 
-/** A share as whole percents; only nothing is 0 %, only all is 100 %. */
+/** A share as whole percents; 0 % and 100 % only where they are exact. */
 export function percent(value) {
   const whole = Math.round(value * 100);
   if (value > 0 && whole === 0) return "<1\u202f%";
@@ -108,7 +108,7 @@ export function percent(value) {
   return `${whole}\u202f%`;
 }
 
-/** A number with what is counted. */
+/** A number with its noun. */
 export function count(number, one, many = `${one}s`) {
   return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
 }

@@ -1,4 +1,4 @@
-// What every page does: the appearance without a reload, tooltips that can be left.
+// On every page: the appearance without a reload, tooltips that can be closed.
 
 const THEMES = ["system", "light", "dark"];
 const YEAR = 365 * 24 * 3600;
@@ -15,7 +15,7 @@ for (const button of document.querySelectorAll("[data-theme-switch]")) {
   });
 }
 
-// Some browsers do not focus a button that is clicked; its tooltip hangs on that.
+// Some browsers do not focus a clicked button, and the tooltip depends on focus.
 document.addEventListener("click", (event) => {
   event.target.closest?.(".relevance-value")?.focus();
 });

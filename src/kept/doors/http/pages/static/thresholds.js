@@ -1,4 +1,4 @@
-// A slider beside the field; wherever it stops, the same form is sent and its answer put in.
+// A slider for the field: when it stops, the form is sent and the preview replaced.
 
 import { sayProblem } from "./kept.js";
 
@@ -40,9 +40,9 @@ if (form) {
         headers: { accept: "text/html" }, credentials: "same-origin",
       });
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const told = page.getElementById("preview");
-      if (!told) throw new Error(`status ${answer.status}`);
-      region.replaceChildren(...document.adoptNode(told).childNodes);
+      const shown = page.getElementById("preview");
+      if (!shown) throw new Error(`status ${answer.status}`);
+      region.replaceChildren(...document.adoptNode(shown).childNodes);
     } catch (error) {
       sayProblem(error);
     }

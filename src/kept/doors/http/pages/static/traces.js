@@ -1,4 +1,4 @@
-// A candidate that the address names is opened, and named in the form when asked about.
+// Open the candidate that the address names, and focus it.
 
 function openNamed() {
   const named = document.getElementById(decodeURIComponent(location.hash.slice(1)));

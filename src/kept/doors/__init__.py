@@ -1,0 +1,1 @@
+"""The doors: Python, command line, HTTP, MCP, frameworks; one JSON through all."""

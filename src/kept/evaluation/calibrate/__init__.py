@@ -1,0 +1,1 @@
+"""Calibrate: fit relevance and floors to your own judged questions."""

@@ -1,0 +1,1 @@
+"""Explaining answers: why, why not, replay, and the diff of two configurations."""

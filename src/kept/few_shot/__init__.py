@@ -1,0 +1,1 @@
+"""Few-shot references: labelled passages, chosen as examples for a prompt."""

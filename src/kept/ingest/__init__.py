@@ -1,0 +1,1 @@
+"""The writing line: sources are read, cut, checked for duplicates and stored."""

@@ -1,0 +1,1 @@
+"""Ingestion spread over a Ray cluster: workers embed, this process writes."""

@@ -1,1 +1,0 @@
-"""Language models behind OpenAI-compatible services, and what they are used for."""

@@ -1,0 +1,1 @@
+"""The reading line: retrieve, select, answer, record and render."""

@@ -1,0 +1,1 @@
+"""Answers: text whose every marker leads to a source."""

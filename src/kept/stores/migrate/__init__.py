@@ -1,0 +1,1 @@
+"""Migration: copy one store into another, verify it, then mark it done."""

@@ -1,0 +1,1 @@
+"""Tables of the service: keys, audit log, jobs and idempotency."""

@@ -1,0 +1,1 @@
+"""The indexes of one tenant, derived from SQLite and rebuilt at will."""

@@ -1,0 +1,1 @@
+"""Testing: tables, fakes and contracts for stages, stores and embedders."""

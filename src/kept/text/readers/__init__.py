@@ -1,0 +1,1 @@
+"""Readers: files, bytes and pages as drafts, one module per format."""
