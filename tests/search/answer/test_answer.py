@@ -17,7 +17,7 @@ from kept.kernel.model import (
     Chunk,
     Document,
 )
-from kept.kernel.record import Selection
+from kept.kernel.record import Decision, Reason, Selection, Step, Verdict
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.prompts import ContextRecord
 from kept.models.prompts import fence as fencing
@@ -27,7 +27,10 @@ from kept.models.prompts.fence import (
     nonce_for,
 )
 from kept.search.answer.answer import (
+    CLOSE,
+    NO_SHORT_ANSWER,
     NOTHING_FOUND,
+    SUREST_UNREAD,
     UNSUPPORTED,
     Answer,
     Answerer,
@@ -144,12 +147,128 @@ def test_several_sentences_come_in_reading_order() -> None:
     )
 
 
-def test_without_shared_words_the_best_passage_still_speaks() -> None:
-    """What was selected for its meaning is shown, not withheld."""
-    answer = Answerer()("vacation allowance", POOL)
+@pytest.mark.parametrize(
+    ("question", "text", "missing"),
+    [
+        ("How many days of sick leave do staff get?", CLOSE, ["sick"]),
+        ("vacation allowance", CLOSE, ["vacation", "allowance"]),
+        ("paid leave exceptions", NO_SHORT_ANSWER, []),
+        ("How many taxis need a receipt?", NO_SHORT_ANSWER, []),
+    ],
+)
+def test_without_a_sentence_that_answers_the_passages_are_shown(
+    question: str, text: str, missing: list[str]
+) -> None:
+    """Words that no source has, or no number where one is asked for: no answer."""
+    answer = Answerer()(question, POOL)
 
-    assert answer.kind == "extractive"
-    assert answer.citations[0].cited
+    assert (answer.text, answer.kind, list(answer.missing)) == (
+        text,
+        "passages",
+        missing,
+    )
+    assert not answer.supported
+    assert answer.answers is None
+    assert [c.cited for c in answer.citations] == [True, True]
+
+
+PAGE = """# Invoices
+
+## INV-49302
+
+- due on **3 March**, see [terms](https://example.com/t)
+
+```
+pay(INV-49302)
+```
+
+| Plan | Price |
+|---|---|
+| Small | 12 EUR |
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("When is INV-49302 due?", "due on 3 March, see terms [1]"),
+        ("What is the price of the Small plan?", "Plan: Small; Price: 12 EUR [1]"),
+        ("INV-49302", NO_SHORT_ANSWER),
+        ("Invoices", NO_SHORT_ANSWER),
+    ],
+)
+def test_an_answer_is_a_statement_without_markup(question: str, text: str) -> None:
+    """A heading, code, the mark of an item or a raw table is never an answer."""
+    answer = Answerer()(question, Selection((passage("page", PAGE),)))
+
+    assert answer.text == text
+
+
+def test_a_much_weaker_source_is_not_quoted() -> None:
+    """Its sentence has the words of the question and says something else."""
+    weak = passage("weak", "Staff get days of leave paid two months late.", 0.2)
+    alone, beside = Selection((weak,)), Selection((*POOL.candidates[:1], weak))
+
+    said = Answerer()(QUESTION, alone).text, Answerer()(QUESTION, beside).text
+
+    assert said[0].endswith("[1]")
+    assert said[1] == "Staff get 28 days of paid leave each year. [1]"
+
+
+def read(
+    chunk_id: str, text: str = "", reason: Reason = Reason.ANSWER_IN_PASSAGE
+) -> Decision:
+    """Return what a reader noted of a passage."""
+    start = LEAVE.find(text)
+    seen = {"start": start, "end": start + len(text), "answer": text} if text else {}
+    return Decision(chunk_id, Verdict.READ, reason, seen)
+
+
+def selection_read(*decisions: Decision) -> Selection:
+    """Return the pool as a reader left it."""
+    step = Step(stage="read", before=2, after=2, decisions=decisions)
+    return replace(POOL, trace=(step,))
+
+
+def test_what_a_reader_saw_is_the_answer_in_bold() -> None:
+    """Its sentence is quoted, also if the question has none of its words."""
+    answer = Answerer()(
+        "vacation allowance", selection_read(read("leave:3", "28 days"))
+    )
+
+    assert answer.text == "Staff get **28 days** of paid leave each year. [1]"
+    [quote] = answer.as_data()["quotes"]
+    assert LEAVE[quote["start"] : quote["end"]] == quote["text"]
+    assert quote["text"][slice(*quote["answer"])] == "28 days"
+
+
+def test_what_a_reader_found_without_an_answer_is_not_quoted() -> None:
+    """It has read the passage, so shared words do not count any more."""
+    seen = read("leave:3", reason=Reason.NO_ANSWER_IN_PASSAGE)
+
+    answer = Answerer()(QUESTION, selection_read(seen))
+
+    assert (answer.text, answer.kind) == (CLOSE, "passages")
+
+
+def test_a_reader_that_only_scores_leaves_the_sentence_to_the_words() -> None:
+    """Without a span the best sentence of the passage is quoted."""
+    answer = Answerer()(QUESTION, selection_read(read("leave:3")))
+
+    assert answer.text == "Staff get 28 days of paid leave each year. [1]"
+
+
+def test_how_sure_an_answer_is_comes_from_the_reader() -> None:
+    """Its log-odds become a share; shared words alone are never certain."""
+    sure = replace(POOL.candidates[0], signals={"relevance": 0.8, "read_answers": 2.0})
+    seen = selection_read(read("leave:3", "28 days"))
+
+    answers = [
+        Answerer()(QUESTION, selection).answers
+        for selection in (replace(seen, candidates=(sure,)), POOL)
+    ]
+
+    assert answers == [0.880797078, SUREST_UNREAD]
 
 
 def test_an_embedder_helps_to_choose() -> None:
