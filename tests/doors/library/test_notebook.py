@@ -198,7 +198,7 @@ def test_a_missing_extra_is_named_with_its_command() -> None:
     """What to install is said."""
     absent = Extra("frames", "no-such-package-of-ours", "1", "2")
 
-    with pytest.raises(SettingsError, match=r'pip install "kept\[frames\]"'):
+    with pytest.raises(SettingsError, match=r'pip install "kept-rag\[frames\]"'):
         absent.demand()
     PANDAS.demand()
 

@@ -143,4 +143,4 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(store: Path) -> None:
     )
 
     assert ran.returncode == 2
-    assert 'pip install "kept[mcp]"' in ran.stderr
+    assert 'pip install "kept-rag[mcp]"' in ran.stderr

@@ -36,7 +36,9 @@ from kept.search.render import receipt_json
 from kept.text.draft import Draft
 from whole_truth import rows_of
 
-ray = pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
+ray = pytest.importorskip(
+    "ray", reason="ray is not installed; pip install kept-rag[ray]"
+)
 
 DOCS = Path(__file__).parents[3] / "docs" / "concepts"
 PAGES = 200

@@ -141,8 +141,8 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(
     )
 
     assert ran.returncode == 2
-    assert f"the package {missing!r} is not installed" in ran.stderr
-    assert 'pip install "kept[otel]"' in ran.stderr
+    assert f"the package {missing!r}, which is not installed" in ran.stderr
+    assert 'pip install "kept-rag[otel]"' in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
