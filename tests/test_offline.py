@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,7 +89,7 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def watched(home: Path) -> Iterator[dict[str, Seen]]:
+def watched(home: Path) -> dict[str, Seen]:
     """Return what a search did in 40 s, and what the runtime does that is not guarded.
 
     Both run at once and mostly sleep, so that tests in other workers go on.
@@ -109,13 +108,21 @@ def watched(home: Path) -> Iterator[dict[str, Seen]]:
         (home / name).mkdir()
         trace = ["strace", "-f", "--seccomp-bpf", "-e", f"trace={CALLS}"]
         started[name] = subprocess.Popen(
-            [*trace, "-o", home / f"{name}.trace", sys.executable, "-c", code]
-            + [str(argument), str(SECONDS)],
+            [
+                *trace,
+                "-o",
+                home / f"{name}.trace",
+                sys.executable,
+                "-c",
+                code,
+                str(argument),
+                str(SECONDS),
+            ],
             cwd=home,
             env=environment(home / name if name == "unguarded" else home),
         )
     codes = {name: process.wait(SECONDS + 120) for name, process in started.items()}
-    yield {
+    return {
         name: Seen(code, tuple((home / f"{name}.trace").read_text().splitlines()))
         for name, code in codes.items()
     }
