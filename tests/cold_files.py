@@ -34,13 +34,13 @@ def pages_of(path: Path) -> list[bool]:
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     first = ctypes.c_char.from_buffer(mapped)
-    told = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+    reported = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
     address = ctypes.c_void_p(ctypes.addressof(first))
-    failed = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(len(mapped)), told)
+    failed = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(len(mapped)), reported)
     del first
     mapped.close()
     assert not failed
-    return [bool(page & 1) for page in told]
+    return [bool(page & 1) for page in reported]
 
 
 def soon(true: Callable[[], bool]) -> bool:

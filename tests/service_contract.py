@@ -222,8 +222,8 @@ class ServiceContract:
         assert jobs.begin() is not None
 
         assert jobs.cancel("acme", waiting.id).state == "cancelled"
-        told = jobs.cancel("acme", running.id)
-        assert (told.state, told.cancel) == ("running", True)
+        reported = jobs.cancel("acme", running.id)
+        assert (reported.state, reported.cancel) == ("running", True)
         assert [job.id for job in jobs.page("acme", before=None, limit=9)] == [
             *(waiting.id, running.id),
         ]

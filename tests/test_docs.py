@@ -48,6 +48,25 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert missing == []
 
 
+def test_contributing_names_files_that_exist() -> None:
+    """The map of the code shows no file or folder that has moved or gone."""
+    page = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = {
+        *re.findall(r"`([\w./]+(?:/|\.py))`", page),
+        *re.findall(r"^([\w./]+(?:/|\.py)) ", page, re.MULTILINE),
+    }
+
+    packages = [ROOT, ROOT / "src" / "kept"]
+    packages += [path for path in packages[1].iterdir() if path.is_dir()]
+    missing = [
+        name
+        for name in sorted(named)
+        if not any((folder / name).exists() for folder in packages)
+    ]
+    assert len(named) > 40
+    assert missing == []
+
+
 def test_every_dependency_has_its_reason() -> None:
     """docs/dependencies.md has a line for each."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))

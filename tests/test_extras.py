@@ -28,7 +28,9 @@ def test_a_missing_package_is_told_with_the_command() -> None:
     """What is missing, and how to get it."""
     absent = Extra("langchain", "kept-no-such-package", "1.0", "2")
 
-    with pytest.raises(SettingsError, match=r'run .pip install "kept\[langchain\]"'):
+    with pytest.raises(
+        SettingsError, match=r'get it with: pip install "kept-rag\[langchain\]"'
+    ):
         absent.demand()
 
 

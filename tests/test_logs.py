@@ -135,8 +135,8 @@ def test_the_command_line_logs_to_standard_error(level: str | None) -> None:
     if level is None:
         assert lines == ["kept: warning: index rebuilt: index dense"]
         return
-    told = [json.loads(line) for line in lines]
-    assert [(one["event"], one["level"]) for one in told] == [
+    body = [json.loads(line) for line in lines]
+    assert [(one["event"], one["level"]) for one in body] == [
         ("quiet", "info"),
         ("index_rebuilt", "warning"),
     ]

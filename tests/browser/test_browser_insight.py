@@ -37,8 +37,8 @@ def admin(visit: Visit, site: Site, request: pytest.FixtureRequest) -> Visitor:
 
 def setting(visitor: Visitor, name: str) -> object:
     """Return the value of a setting, as the API tells it."""
-    told = visitor.page.request.get("/v1/settings").json()["preset_settings"]
-    [value] = [row["value"] for row in told if row["name"] == name]
+    body = visitor.page.request.get("/v1/settings").json()["preset_settings"]
+    [value] = [row["value"] for row in body if row["name"] == name]
     return value
 
 
@@ -93,8 +93,8 @@ def test_the_histograms_have_the_numbers_too(visitor: Visitor) -> None:
     expect(figure.locator("svg")).to_be_visible()
     figure.get_by_text("The same as a table").click()
 
-    told = figure.locator("figcaption").inner_text()
-    accepted, rejected = map(int, re.findall(r"\d+", told)[:2])
+    reported = figure.locator("figcaption").inner_text()
+    accepted, rejected = map(int, re.findall(r"\d+", reported)[:2])
     rows = figure.locator("tbody tr").all()
     numbers = [[float(n) for n in row.inner_text().split()] for row in rows]
     assert sum(row[1] for row in numbers) == accepted > 0

@@ -52,7 +52,7 @@ def test_a_page_is_accessible_and_whole_in_every_look(
         if wide > 0:
             found[look].append(f"{wide} pixels wider than the window")
 
-    assert {look: told for look, told in found.items() if told} == {}
+    assert {look: reported for look, reported in found.items() if reported} == {}
     assert page.locator("h1").count() == 1
     assert page.title().endswith(" · Kept")
 

@@ -22,8 +22,8 @@ def page(visitor: Visitor) -> Page:
 
 def sums(page: Page) -> dict[str, int]:
     """Return the counts of the funnel by their names."""
-    told = page.locator(".sum").inner_text()
-    return {name: int(n) for n, name in re.findall(r"(\d+)\s+([a-z]+)", told)}
+    shown = page.locator(".sum").inner_text()
+    return {name: int(n) for n, name in re.findall(r"(\d+)\s+([a-z]+)", shown)}
 
 
 def shown(page: Page) -> int:
@@ -68,8 +68,8 @@ def test_candidates_are_filtered_by_reason(page: Page) -> None:
 
     expect(page).to_have_url(re.compile(f"reason={reason}"))
     expect(page.locator(CANDIDATES)).to_have_count(int(count))
-    told = page.locator("li:not(.passed)", has_text=f"· {reason}")
-    expect(page.locator(CANDIDATES).filter(has=told)).to_have_count(int(count))
+    shown = page.locator("li:not(.passed)", has_text=f"· {reason}")
+    expect(page.locator(CANDIDATES).filter(has=shown)).to_have_count(int(count))
     page.get_by_label("Filter the candidates").get_by_role(
         "link", name=re.compile("^Selected")
     ).click()
@@ -101,10 +101,10 @@ def test_why_not_names_the_smallest_change(page: Page) -> None:
     page.get_by_label("Document, chunk, alias or source").fill(chunk)
     page.get_by_role("button", name="Find out").click()
 
-    told = page.locator("#absence")
-    expect(told).to_contain_text("dropped it")
+    shown = page.locator("#absence")
+    expect(shown).to_contain_text("dropped it")
     found = re.compile("smallest change|together these do|Neither")
-    expect(told).to_contain_text(found)
+    expect(shown).to_contain_text(found)
     expect(page.get_by_label("Document, chunk, alias or source")).to_have_value(chunk)
 
 

@@ -76,8 +76,8 @@ class Visitor:
     def leave(self) -> None:
         """Close the window; nothing may have gone wrong but what was meant to."""
         self.context.close()
-        told = [t for t in self.troubles if not any(f in t for f in self.forgiven)]
-        assert told == []
+        reported = [t for t in self.troubles if not any(f in t for f in self.forgiven)]
+        assert reported == []
 
     def _watch(self) -> None:
         self.page.on("dialog", self._dialog)

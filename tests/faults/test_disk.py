@@ -329,9 +329,9 @@ def test_a_doctor_that_may_not_repair_ends_with_its_own_code(filled: Path) -> No
     """Wrong statistics are told with --check, and repaired without."""
     _run_sql(filled, "UPDATE terms SET df = df + 1")
 
-    told = kept("doctor", "--check", "--store", filled, "--json")
-    assert told.code == UNHEALTHY
-    assert [(f["what"], f["repaired"]) for f in told.json["findings"]] == [
+    ran = kept("doctor", "--check", "--store", filled, "--json")
+    assert ran.code == UNHEALTHY
+    assert [(f["what"], f["repaired"]) for f in ran.json["findings"]] == [
         ("statistics", False)
     ]
     assert kept("doctor", "--store", filled).code == 0
@@ -342,10 +342,10 @@ def test_what_the_doctor_cannot_repair_ends_with_its_own_code(filled: Path) -> N
     """A vector that is gone cannot be made from anything that is left."""
     _run_sql(filled, "DELETE FROM vectors WHERE no = (SELECT MIN(no) FROM vectors)")
 
-    told = kept("doctor", "--store", filled, "--json")
+    ran = kept("doctor", "--store", filled, "--json")
 
-    assert told.code == UNHEALTHY
-    assert "chunks without a vector" in {f["what"] for f in told.json["findings"]}
+    assert ran.code == UNHEALTHY
+    assert "chunks without a vector" in {f["what"] for f in ran.json["findings"]}
 
 
 def test_a_locked_store_is_waited_for(filled: Path) -> None:

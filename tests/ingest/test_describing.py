@@ -277,9 +277,9 @@ def test_those_who_describe_at_once_take_turns(base: KnowledgeBase) -> None:
 
     describe("First")
     with ThreadPoolExecutor(3) as pool:
-        told = list(pool.map(describe, ("A pump", "Halls", "", "A pump", "Teams")))
+        reported = list(pool.map(describe, ("A pump", "Halls", "", "A pump", "Teams")))
 
-    assert {receipt.status for some in told for receipt in some} <= {
+    assert {receipt.status for some in reported for receipt in some} <= {
         *("described", "unchanged")
     }
     assert len(base.store.documents("default")) == len(pages)

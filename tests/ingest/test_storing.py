@@ -127,14 +127,14 @@ def test_what_cannot_be_written_fails_alone(base: KnowledgeBase) -> None:
         "CREATE TRIGGER full BEFORE INSERT ON documents WHEN NEW.source_uri = 'page-3'"
         " BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
-    told: list[str] = []
+    reported: list[str] = []
 
     with pytest.raises(StoreError, match="could neither be stored nor found"):
-        told.extend(receipt.source_uri for receipt in base.ingest(many(6)))
+        reported.extend(receipt.source_uri for receipt in base.ingest(many(6)))
 
-    assert told == ["page-0", "page-1", "page-2"]
+    assert reported == ["page-0", "page-1", "page-2"]
     stored = [one.document.source_uri for one in base.store.documents("default")]
-    assert stored == told
+    assert stored == reported
     assert healthy(base)
 
 

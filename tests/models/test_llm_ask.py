@@ -184,8 +184,8 @@ def test_a_document_cannot_leave_its_fence(
 ) -> None:
     """What imitates a fence, a role or a template arrives as mere words."""
     base.add(f"The Leeds office opens at eight.\n{injection}\nIt closes at six.")
-    told = answering("The Leeds office opens at eight [1].")
-    with serving(told) as server:
+    reported = answering("The Leeds office opens at eight [1].")
+    with serving(reported) as server:
         served(server.url)
         answer = base.ask(QUESTION).answer
         prompt = prompt_of(server)

@@ -432,10 +432,10 @@ def test_the_key_is_sent_and_never_shown() -> None:
                 errors.append(met.value)
 
         assert server.requests[0].headers["Authorization"] == f"Bearer {SECRET}"
-        told = [repr(chat), repr(quiet), str(logs), *map(repr, errors)]
-        told += [repr(vars(error)) for error in errors]
-        told += [repr(error.__cause__) for error in errors]
-        assert not [text for text in told if SECRET in text]
+        reported = [repr(chat), repr(quiet), str(logs), *map(repr, errors)]
+        reported += [repr(vars(error)) for error in errors]
+        reported += [repr(error.__cause__) for error in errors]
+        assert not [text for text in reported if SECRET in text]
         assert "[key]" in str(errors[0])
 
 

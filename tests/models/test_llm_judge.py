@@ -302,10 +302,10 @@ def test_a_query_without_an_item_is_judged_as_a_question() -> None:
         Reference(item=None, evidence="Who sleeps?", text="Ann sleeps well.")
     )
 
-    told = prompt.messages[-1]["content"]
+    reported = prompt.messages[-1]["content"]
     assert prompt.record.template == "judge_question"
-    assert told.index("Who sleeps?") < told.index("Ann sleeps well.")
-    assert "scored" not in told
+    assert reported.index("Who sleeps?") < reported.index("Ann sleeps well.")
+    assert "scored" not in reported
 
 
 def test_questions_get_opinions_too() -> None:

@@ -182,13 +182,13 @@ def test_a_refusal_cites_nothing_and_an_answer_cites(
     answering.override({"relevance_floor": floor, "refuse_below": bar})
 
     found = answering.search(question)
-    told = answering.ask(question, extractive=True)
+    reported = answering.ask(question, extractive=True)
 
     assert (found.refused is None) == bool(found.selection.candidates)
-    assert told.found.refused == found.refused
+    assert reported.found.refused == found.refused
     if found.refused is not None:
-        assert told.answer.citations == ()
-        assert told.answer.text == found.refused.message
+        assert reported.answer.citations == ()
+        assert reported.answer.text == found.refused.message
 
 
 def test_threads_get_the_same_bytes(base: KnowledgeBase) -> None:
@@ -381,7 +381,7 @@ def test_what_cannot_be_a_question_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("side", "value", "told"),
+    ("side", "value", "message"),
     [
         ("question", None, "the question is None; expected text"),
         ("question", b"bytes", "the question is b'bytes'; expected text"),
@@ -391,10 +391,10 @@ def test_what_cannot_be_a_question_is_an_error(
     ],
 )
 def test_a_request_of_another_shape_is_refused(
-    side: str, value: object, told: str
+    side: str, value: object, message: str
 ) -> None:
     """What is no question, number or filter is told before anything is asked."""
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         Request(**{"question": "anything?", side: value})
 
 

@@ -59,6 +59,6 @@ def test_a_missing_package_is_told_with_its_command() -> None:
     )
 
     assert ran.stdout == (
-        "SettingsError KEPT_STORE is 'postgresql://db/kept', but the Python package "
-        'psycopg is missing; install it with: pip install "kept[postgres]"\n'
+        "SettingsError the store 'postgresql://db/kept' needs the package 'psycopg', "
+        'which is not installed; get it with: pip install "kept-rag[postgres]"\n'
     )

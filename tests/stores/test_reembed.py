@@ -70,13 +70,13 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_chunk_gets_a_vector_of_the_new_embedder(base: KnowledgeBase) -> None:
     """Afterwards the store belongs to the new embedder, and is sound."""
     filled(base)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     work = base.store.reembedding(SMALL.id, SMALL.dimension)
 
-    made = reembed(work, SMALL, lambda done, total: told.append((done, total)))
+    made = reembed(work, SMALL, lambda done, total: reported.append((done, total)))
 
     assert made == 9
-    assert (told[0], told[-1]) == ((0, 9), (9, 9))
+    assert (reported[0], reported[-1]) == ((0, 9), (9, 9))
     assert base.store.embedder() == (SMALL.id, SMALL.dimension)
     assert examine(base.store, repair=False) == []
     with pytest.raises(EmbedderMismatchError):

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "complete", "told"),
+    ("done", "total", "complete", "message"),
     [
         (0, 0, False, "0 B of at least 0 B"),
         (1_500, 2_000, False, "1.5 kB of at least 2.0 kB"),
@@ -30,10 +30,10 @@ def test_a_total_that_is_still_counted_is_a_lower_bound(
     done: int,
     total: int,
     complete: bool,  # noqa: FBT001 -- a case of the table
-    told: str,
+    message: str,
 ) -> None:
     """Only what was counted to the end is told without reserve."""
-    assert progress.amount(done, total, complete=complete) == told
+    assert progress.amount(done, total, complete=complete) == message
 
 
 def test_nobody_who_looks_costs_nothing(

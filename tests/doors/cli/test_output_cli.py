@@ -98,8 +98,8 @@ def test_a_terminal_of_no_width_still_shows_tables(
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks")]
+    ("number", "message"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks")]
 )
-def test_one_is_not_told_as_many(number: int, told: str) -> None:
+def test_one_is_not_told_as_many(number: int, message: str) -> None:
     """Numbers go with their nouns."""
-    assert counted(number, "chunk") == told
+    assert counted(number, "chunk") == message

@@ -302,11 +302,11 @@ def test_quotes_are_found_by_keywords_without_a_model() -> None:
     Path("T07.txt").write_text("\n".join(lines))
 
     shown = kept("references", "extract", "T07.txt", "--json").json
-    told = kept("references", "extract", "T07.txt").out
+    output = kept("references", "extract", "T07.txt").out
 
     assert shown["participant"] == "T07"
     assert shown["evidence"]["Sleep"] == ["I cannot fall asleep."]
-    assert "Sleep\n    I cannot fall asleep.\n" in told
+    assert "Sleep\n    I cannot fall asleep.\n" in output
 
 
 def test_an_embedder_of_another_dimension_is_refused(

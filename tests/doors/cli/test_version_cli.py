@@ -18,7 +18,7 @@ def test_the_version_is_told_with_what_it_runs_on() -> None:
     """Four lines: the version, Python, SQLite with the schema, and the extras."""
     first, python, sqlite, extras = kept("--version").out.splitlines()
 
-    assert first.startswith(f"kept {version('kept')}")
+    assert first.startswith(f"kept {version('kept-rag')}")
     assert python.startswith(f"Python {platform.python_version()} on ")
     assert sqlite == f"SQLite {apsw.sqlite_lib_version()}, store schema {VERSION}"
     assert extras.startswith("extras: ")

@@ -112,14 +112,14 @@ def test_a_streamed_answer_is_the_whole_answer_in_pieces(stocked: House) -> None
     response = stocked.ask(
         "POST", "/v1/ask", json={"question": QUESTION, "stream": True}
     )
-    told = events(response.text)
+    reported = events(response.text)
 
     assert response.headers["content-type"].startswith("text/event-stream")
-    assert told[0][0] == "found"
-    pieces = "".join(value["text"] for name, value in told if name == "piece")
+    assert reported[0][0] == "found"
+    pieces = "".join(value["text"] for name, value in reported if name == "piece")
     assert pieces == whole["text"]
-    assert told[-1][0] == "answer"
-    answer = told[-1][1]
+    assert reported[-1][0] == "answer"
+    answer = reported[-1][1]
     assert answer.pop("trace") == response.headers["kept-trace"]
     assert same(answer) == same(whole)
 
@@ -380,13 +380,13 @@ class TestTraces:
         found = stocked.search(both).json()["selected"]
         before = stocked.ask("GET", "/v1/settings").json()
 
-        told = stocked.ask(
+        reported = stocked.ask(
             "POST", "/v1/settings/preview", json={"set": {"top_k": 1}}
         ).json()
 
         assert len(found) == 2
-        assert (told["questions"], told["different"]) == (1, 1)
-        [moved] = told["differences"][0]["moved"]
+        assert (reported["questions"], reported["different"]) == (1, 1)
+        [moved] = reported["differences"][0]["moved"]
         assert (moved["kind"], moved["chunk_id"]) == ("lost", found[1]["chunk_id"])
         assert stocked.ask("GET", "/v1/settings").json() == before
         [row] = stocked.audit(action="settings.preview")

@@ -222,8 +222,8 @@ def test_a_document_that_is_not_there_is_told_in_words_of_this_door(
         (house.ask("POST", "/v1/why-not", json=asked), "list of documents"),
         (house.ask("GET", "/v1/aliases/x"), "list of aliases"),
     ):
-        told = problem(response, 404, "not_found")["detail"]
-        assert told.endswith(f"; the {has} has those that are")
+        answer = problem(response, 404, "not_found")["detail"]
+        assert answer.endswith(f"; the {has} has those that are")
 
 
 def test_a_repeated_text_is_an_alias_that_can_be_undone(house: House) -> None:
@@ -338,8 +338,8 @@ class TestJobs:
         last = stream.strip().split("\n\n")[-1]
         name, data = last.split("\n")
         assert name == "event: end"
-        told = json.loads(data.removeprefix("data: "))
-        assert (told["state"], told["done"]) == ("done", 5)
+        body = json.loads(data.removeprefix("data: "))
+        assert (body["state"], body["done"]) == ("done", 5)
 
     def test_a_job_of_another_tenant_is_not_there(self, house: House) -> None:
         """It cannot be read, followed or cancelled."""
@@ -360,9 +360,9 @@ class TestJobs:
         with held(house):
             handed(house, ["The first text of all."])
             job = handed(house, [TEXT]).json()["job_id"]
-            told = house.ask("POST", f"/v1/jobs/{job}/cancel").json()
+            body = house.ask("POST", f"/v1/jobs/{job}/cancel").json()
 
-        assert told["state"] == "cancelled"
+        assert body["state"] == "cancelled"
         again = house.ask("GET", f"/v1/jobs/{job}").json()
         assert (again["state"], again["done"]) == ("cancelled", 0)
         with pytest.raises(FileNotFoundError):
@@ -387,10 +387,10 @@ class TestJobs:
         house.ask("POST", f"/v1/jobs/{job}/cancel")
         house.ask("GET", f"/v1/jobs/{job}/events")
 
-        told = house.ask("GET", f"/v1/jobs/{job}").json()
+        body = house.ask("GET", f"/v1/jobs/{job}").json()
         stored = list(paged(house, "/v1/documents", "documents", 200))
-        assert told["state"] in ("cancelled", "done")
-        assert len(stored) == told["counts"].get("created", 0)
+        assert body["state"] in ("cancelled", "done")
+        assert len(stored) == body["counts"].get("created", 0)
 
 
 class held:  # noqa: N801 -- read as a word
@@ -436,8 +436,8 @@ def test_a_form_that_stops_in_a_file_is_refused_whole(house: House) -> None:
         "POST", "/v1/documents/files", content=cut + b"\r\n--x--", headers=form
     )
 
-    told = problem(refused, 400, "invalid_form")
-    assert told["detail"] == "the multipart body ends before its last boundary"
+    reported = problem(refused, 400, "invalid_form")
+    assert reported["detail"] == "the multipart body ends before its last boundary"
     assert (whole.status_code, whole.json()["sources"]) == (202, 2)
 
 
@@ -452,5 +452,5 @@ def test_files_that_are_not_sent_as_a_form_are_told_how(
         "POST", "/v1/documents/files", content=b"{}", headers={"content-type": kind}
     )
 
-    told = problem(response, 415, "unsupported_media_type")
-    assert "multipart/form-data" in told["detail"]
+    answer = problem(response, 415, "unsupported_media_type")
+    assert "multipart/form-data" in answer["detail"]

@@ -72,9 +72,9 @@ def test_head_is_counted_as_such_under_its_route(house: House) -> None:
     """Metrics tell it from GET."""
     house.ask("HEAD", "/v1/documents/x")
 
-    told = house.ask("GET", "/metrics", tenant=None).text
+    shown = house.ask("GET", "/metrics", tenant=None).text
     counted = '{method="HEAD",route="/v1/documents/{document_id}",status="404"} 1.0'
-    assert f"kept_http_requests_total{counted}" in told
+    assert f"kept_http_requests_total{counted}" in shown
 
 
 def test_the_document_of_the_api_does_not_name_it() -> None:

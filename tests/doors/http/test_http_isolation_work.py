@@ -36,11 +36,11 @@ class Work:
         """Count what a connection does from now on."""
         connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._heard)
 
-    def _heard(self, told: dict[str, Any]) -> None:
-        reads = told["sql"].lstrip().upper().startswith(("SELECT", "WITH"))
+    def _heard(self, message: dict[str, Any]) -> None:
+        reads = message["sql"].lstrip().upper().startswith(("SELECT", "WITH"))
         if reads and threading.current_thread().name.startswith("kept-http"):
-            steps = told["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-            self.steps[told["sql"]] += steps
+            steps = message["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+            self.steps[message["sql"]] += steps
 
     @contextmanager
     def counted(self) -> Iterator[Counter[str]]:

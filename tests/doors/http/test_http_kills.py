@@ -151,18 +151,18 @@ def test_killed_again_and_again_a_job_ends_once(tmp_path: Path) -> None:
                 if kill < 3:
                     seen.append(followed_a_little(served, client, job, beyond=seen[-1]))
                     continue
-                told = last_event(client, job)
+                reported = last_event(client, job)
                 receipts = receipts_of(client, job)
                 stored = client.get("/v1/documents", params={"limit": 200}).json()
                 served.stop(signal.SIGTERM)
 
     assert seen == sorted(set(seen)), seen
     assert seen[-1] < FILES
-    assert (told["state"], told["done"]) == ("done", FILES)
+    assert (reported["state"], reported["done"]) == ("done", FILES)
     assert [one["source_uri"] for one in receipts] == [
         f"upload:{n:03d}.md" for n in range(1, FILES + 1)
     ]
-    assert len(stored["documents"]) + told["counts"].get("reused", 0) == FILES
+    assert len(stored["documents"]) + reported["counts"].get("reused", 0) == FILES
     assert kept("doctor", "--store", store).code == 0
 
 

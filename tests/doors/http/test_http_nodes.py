@@ -43,8 +43,8 @@ def unfinished(client: httpx.Client, jobs: list[str]) -> int:
 def taken_in(served: Served) -> int:
     """Return how many documents this node has taken in."""
     with served.client() as client:
-        told = client.get("/metrics").text
-    counts = re.findall(r"^kept_documents_total\{.*\} (\S+)$", told, re.MULTILINE)
+        response = client.get("/metrics").text
+    counts = re.findall(r"^kept_documents_total\{.*\} (\S+)$", response, re.MULTILINE)
     return int(sum(map(float, counts)))
 
 
@@ -78,11 +78,11 @@ def test_nodes_share_jobs_and_stand_in_for_one_that_is_killed(
             if unfinished(client, jobs) < JOBS:
                 jobs.append(handed_in(client, len(jobs)))
         one.stop(signal.SIGKILL)
-        told = ended(other, jobs)
+        reported = ended(other, jobs)
         receipts = [receipts_of(other, job) for job in jobs]
         stored = documents(other)
 
-    assert [job["done"] for job in told] == [TEXTS] * len(jobs)
+    assert [job["done"] for job in reported] == [TEXTS] * len(jobs)
     assert [len(found) for found in receipts] == [TEXTS] * len(jobs)
     assert stored == len(jobs) * TEXTS
     statuses = [receipt["status"] for found in receipts for receipt in found]

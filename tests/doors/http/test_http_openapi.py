@@ -152,10 +152,10 @@ def test_examples_would_be_taken() -> None:
 
 def test_every_schema_is_told_of_somewhere() -> None:
     """Clients that are generated have no type that nothing answers with."""
-    told = json.dumps(OPENAPI)
+    reported = json.dumps(OPENAPI)
 
     for name in OPENAPI["components"]["schemas"]:
-        assert f'#/components/schemas/{name}"' in told, name
+        assert f'#/components/schemas/{name}"' in reported, name
 
 
 def test_names_of_operations_are_unique() -> None:

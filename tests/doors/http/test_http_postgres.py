@@ -52,9 +52,9 @@ def test_pages_and_fates_are_read_from_the_server(house: House) -> None:
     house.ask("DELETE", f"/v1/documents/{gone['document_id']}")
     body = {"question": "What does the pump cost?", "named": gone["document_id"]}
 
-    told = house.ask("POST", "/v1/why-not", json=body)
+    reported = house.ask("POST", "/v1/why-not", json=body)
 
     assert empty == [200] * len(PAGES)
     assert [visitor(house).get(page).status_code for page in PAGES] == empty
-    assert told.status_code == 200, told.text
-    assert "deleted" in told.text
+    assert reported.status_code == 200, reported.text
+    assert "deleted" in reported.text

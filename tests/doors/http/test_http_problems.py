@@ -100,10 +100,10 @@ def test_a_body_that_is_not_as_documented(house: House) -> None:
     for body, code in BAD_BODIES:
         response = house.ask("POST", "/v1/search", content=body, headers=headers)
 
-        told = problem(response, CODES[code].status, code)
+        answer = problem(response, CODES[code].status, code)
         assert len(response.content) < 2_000
         if code == "invalid_request":
-            assert told["errors"][0]["at"][0] == "body"
+            assert answer["errors"][0]["at"][0] == "body"
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_a_body_of_another_type_is_told_which_one_to_send(
 
     response = house.ask("POST", "/v1/search", content=body, headers=headers)
 
-    told = problem(response, 415, "unsupported_media_type")
-    assert "Content-Type: application/json" in told["detail"]
+    answer = problem(response, 415, "unsupported_media_type")
+    assert "Content-Type: application/json" in answer["detail"]
 
 
 @pytest.mark.parametrize(
@@ -146,10 +146,10 @@ def test_a_field_is_refused_in_words_of_ours(house: House) -> None:
     sent = house.ask("POST", "/v1/documents", json=both)
     no_file = house.ask("POST", "/v1/documents/files", files={"files": (None, "a")})
 
-    told = problem(sent, 422, "invalid_request")["detail"]
-    assert told == "body.documents.0: give either text or url"
-    told = problem(no_file, 422, "invalid_request")["detail"]
-    assert told == "body.files.0: expected a file with a name"
+    reported = problem(sent, 422, "invalid_request")["detail"]
+    assert reported == "body.documents.0: give either text or url"
+    reported = problem(no_file, 422, "invalid_request")["detail"]
+    assert reported == "body.files.0: expected a file with a name"
 
 
 def test_what_is_not_there(house: House) -> None:
@@ -302,8 +302,8 @@ def test_a_service_that_stops_takes_nothing_new(house: House) -> None:
     response = house.search(LONG_AGO)
 
     problem(response, 503, "shutting_down")
-    told = problem(house.client.get("/ready"), 503, "not_ready")
-    assert told["checks"]["accepting"] is False
+    answer = problem(house.client.get("/ready"), 503, "not_ready")
+    assert answer["checks"]["accepting"] is False
     assert house.client.get("/health").is_success
 
 
@@ -352,8 +352,10 @@ def test_metrics_count_what_guardrails_did_in_total(house: House) -> None:
 
     text = house.ask("GET", "/metrics", tenant=None).text
 
-    told = dict(re.findall(r'kept_guardrails_total{counter="(\w+)"} ([\d.]+)', text))
-    assert {name: int(float(count)) for name, count in told.items()} == expected
+    reported = dict(
+        re.findall(r'kept_guardrails_total{counter="(\w+)"} ([\d.]+)', text)
+    )
+    assert {name: int(float(count)) for name, count in reported.items()} == expected
     assert expected["gated"] == 1
     assert expected["protected"] == 1
     assert expected["filtered_by_floor"] >= 1
@@ -390,8 +392,8 @@ def test_half_a_character_is_refused_in_plain_words(house: House) -> None:
         "POST", "/v1/search", content=HALF, headers={"content-type": "application/json"}
     )
 
-    told = problem(response, 422, "invalid_request")
-    assert told["detail"] == "body: half a character, '\\ud800'; send whole ones"
+    answer = problem(response, 422, "invalid_request")
+    assert answer["detail"] == "body: half a character, '\\ud800'; send whole ones"
 
 
 def test_a_redirect_stays_on_the_address_that_was_asked(house: House) -> None:

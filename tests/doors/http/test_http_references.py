@@ -32,13 +32,13 @@ def chosen(house: House, **given: object) -> Any:  # noqa: ANN401 -- a response
 def test_a_questionnaire_of_ones_own_is_built_and_chosen_from(house: House) -> None:
     """Entries carry its prefix and the label of the item that was asked about."""
     response = built(house, transcripts=TALK, questionnaire=MOODS)
-    told = chosen(
+    reported = chosen(
         house, evidence={"Worry": ["bills worry me a lot"]}, questionnaire=MOODS
     ).json()
 
     assert response.json()["counts"] == {"created": 2}
     assert response.json()["questionnaire"] == "Moods"
-    assert "(Mood_Worry Score: 2)\nI worry about bills" in told["text"]
+    assert "(Mood_Worry Score: 2)\nI worry about bills" in reported["text"]
     assert [row["action"] for row in house.audit()] == [
         "references",
         "references.build",

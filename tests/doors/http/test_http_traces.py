@@ -22,9 +22,9 @@ def stocked(house: House) -> House:
 
 def trace(house: House, name: str, tenant: str = "default") -> dict[str, Any]:
     """Return a trace by its name."""
-    told = house.ask("GET", f"/v1/traces/{name}", tenant=tenant)
-    assert told.status_code == 200, told.text
-    whole: dict[str, Any] = told.json()
+    reported = house.ask("GET", f"/v1/traces/{name}", tenant=tenant)
+    assert reported.status_code == 200, reported.text
+    whole: dict[str, Any] = reported.json()
     return whole
 
 
@@ -32,11 +32,11 @@ def test_a_search_names_its_trace_beside_the_answer(stocked: House) -> None:
     """The body stays what it is; the header leads to the path of every candidate."""
     response = stocked.search(QUESTION)
 
-    told = trace(stocked, response.headers["kept-trace"])
+    answer = trace(stocked, response.headers["kept-trace"])
 
-    record, path = response.json()["record"], told["path"]
+    record, path = response.json()["record"], answer["path"]
     assert "trace" not in response.json()
-    assert told["no"] == 1
+    assert answer["no"] == 1
     assert {k: path[k] for k in ("recalled", "added", "selected", "dropped")} == {
         k: record[k] for k in ("recalled", "added", "selected", "dropped")
     }
@@ -221,8 +221,8 @@ def test_what_a_model_writes_is_not_remembered(
     open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may say something else the next time; word for word it is remembered."""
-    told = streams(piece("28 days [1]."), piece("", "stop"), "[DONE]")
-    with serving(told) as model:
+    received = streams(piece("28 days [1]."), piece("", "stop"), "[DONE]")
+    with serving(received) as model:
         monkeypatch.setenv("KEPT_LLM_MODEL", "loopback")
         monkeypatch.setenv("KEPT_LLM_BASE_URL", model.url)
         house = open_house()

@@ -92,9 +92,9 @@ def test_a_body_that_is_large_when_unpacked_is_too_large(open_house: OpenHouse) 
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 100_000
 
-    told = problem(packed(house, bomb), 413, "body_too_large")
+    reported = problem(packed(house, bomb), 413, "body_too_large")
 
-    assert "when unpacked" in told["detail"]
+    assert "when unpacked" in reported["detail"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000_000])

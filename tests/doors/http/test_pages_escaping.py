@@ -35,12 +35,12 @@ class Seen(HTMLParser):
         if tag in {"img", "iframe", "object", "embed", "base", "style", "math"}:
             self.dangers.append(f"<{tag}>")
         for name, value in attrs:
-            told = (value or "").strip().lower()
+            reported = (value or "").strip().lower()
             active = name in {"href", "src", "action", "formaction"}
             if name.startswith("on") or name == "style":
                 self.dangers.append(f"{tag} {name}")
-            if active and told.startswith(("javascript:", "data:", "//", "http")):
-                self.dangers.append(f"{tag} {name}={told}")
+            if active and reported.startswith(("javascript:", "data:", "//", "http")):
+                self.dangers.append(f"{tag} {name}={reported}")
 
 
 def pages_with(house: House, payloads: list[str]) -> dict[str, str]:

@@ -77,8 +77,8 @@ def write_run(folder: Path, name: str, gains: list[float], **more: Any) -> None:
                 )
             )
         writer.finish()
-    told = {"query": "<u>question</u> 0", "record": RECORD}
-    (folder / name / "traces" / "0.json").write_text(json.dumps(told), "utf-8")
+    reported = {"query": "<u>question</u> 0", "record": RECORD}
+    (folder / name / "traces" / "0.json").write_text(json.dumps(reported), "utf-8")
 
 
 @pytest.fixture

@@ -94,10 +94,10 @@ def test_a_reused_text_stands_beside_its_document(house: House) -> None:
 
 def test_only_a_bound_that_was_passed_is_told_as_needed() -> None:
     """A few characters at the end of a short text are a trifle without the other."""
-    told = {"delta_chars": 13, "under": 32, "whole_text_above": 0.95}
+    reported = {"delta_chars": 13, "under": 32, "whole_text_above": 0.95}
 
-    short = dict(measured({**told, "whole_text": 0.92}))
-    long = dict(measured({**told, "whole_text": 0.99}))
+    short = dict(measured({**reported, "whole_text": 0.92}))
+    long = dict(measured({**reported, "whole_text": 0.99}))
 
     assert short["Characters more"] == "13 (fewer than 32 needed)"
     assert short["Whole texts alike"] == "0.92"

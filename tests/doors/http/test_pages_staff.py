@@ -97,8 +97,8 @@ class TestAudit:
         [row] = list(csv.DictReader(io.StringIO(table.text)))
         assert (row["action"], row["outcome"]) == ("search", "answered")
         assert json.loads(row["facts"])["counts"]["recalled"] == 1
-        [told] = [json.loads(line) for line in lines.text.splitlines()]
-        assert told["relevanceTop"] > 0
+        [reported] = [json.loads(line) for line in lines.text.splitlines()]
+        assert reported["relevanceTop"] > 0
         assert 'filename="kept-audit.csv"' in table.headers["content-disposition"]
         assert browser.get("/audit.exe").status_code == 404
 
@@ -270,11 +270,13 @@ class TestKeys:
         headings = re.findall(r"<th scope=\"col\"[^>]*>([^<]+)<", table)
         row = table[table.index("<tbody") :].split("<tr")[1]
         cells = [re.sub(r"<[^>]+>", "", one) for one in row.split("<td")[1:]]
-        told = dict(zip(headings[1:], (c.split(">", 1)[1] for c in cells), strict=True))
+        reported = dict(
+            zip(headings[1:], (c.split(">", 1)[1] for c in cells), strict=True)
+        )
 
-        assert "in use" in told["State"]
-        assert "admin" in told["Role"]
-        assert "default" in told["Tenant"]
+        assert "in use" in reported["State"]
+        assert "admin" in reported["Role"]
+        assert "default" in reported["Tenant"]
 
     def test_whoever_has_all_tenants_can_give_that_away(self, stocked: House) -> None:
         """Others make keys of their own tenant only, whatever they send."""

@@ -123,15 +123,15 @@ def test_it_is_the_same_answer_as_through_every_other_door(base: Base) -> None:
 def test_the_funnel_adds_up_and_is_drawn(base: Base) -> None:
     """Recalled and added are selected and dropped, in words and in the picture."""
     found = base.search(QUESTION)
-    told = found.explain()
+    reported = found.explain()
 
     selection = found.selection
     total = (
         f"{selection.recalled} recalled + 0 added = "
         f"{len(selection.candidates)} selected + {len(selection.dropped)} dropped"
     )
-    assert told.lines[-1] == total
-    drawn = told._repr_html_()
+    assert reported.lines[-1] == total
+    drawn = reported._repr_html_()
     assert drawn.startswith("<svg")
     assert drawn.count("<g>") == len(selection.trace) + 1
 
@@ -154,9 +154,9 @@ def test_why_not_is_told_in_sentences(base: Base) -> None:
         if stored.document.source_uri.endswith("invoices.txt")
     ]
 
-    told = str(base.why_not(invoice.id, QUESTION))
+    reported = str(base.why_not(invoice.id, QUESTION))
 
-    assert invoice.id in told
+    assert invoice.id in reported
 
 
 def test_markup_in_a_passage_is_text(base: Base) -> None:
@@ -198,7 +198,7 @@ def test_a_missing_extra_is_named_with_its_command() -> None:
     """What to install is said."""
     absent = Extra("frames", "no-such-package-of-ours", "1", "2")
 
-    with pytest.raises(SettingsError, match=r'pip install "kept\[frames\]"'):
+    with pytest.raises(SettingsError, match=r'pip install "kept-rag\[frames\]"'):
         absent.demand()
     PANDAS.demand()
 

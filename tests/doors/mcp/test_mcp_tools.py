@@ -94,7 +94,7 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
             await client.call_tool("drop_tables", {})
         with pytest.raises(MCPError) as forbidden:
             await client.call_tool("ingest", {"text": "Not allowed."})
-        told = [
+        reported = [
             await client.call_tool("search", {}),
             await client.call_tool("search", {"question": 7, "kk": 1}),
             await client.call_tool("search", {"question": "  "}),
@@ -102,14 +102,14 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
             await client.call_tool("fetch", {"document_id": "nothing"}),
         ]
         alive = await client.call_tool("search", {"question": QUESTION})
-        return unknown.value, forbidden.value, told, alive
+        return unknown.value, forbidden.value, reported, alive
 
-    unknown, forbidden, told, alive = in_here(notes, talk)
+    unknown, forbidden, reported, alive = in_here(notes, talk)
 
     assert "there is no tool 'drop_tables'; known are: search, fetch" in unknown.message
     assert "there is no tool 'ingest'" in forbidden.message
-    assert all(result.is_error for result in told)
-    missing, wrong, empty, preset, document = map(text_of, told)
+    assert all(result.is_error for result in reported)
+    missing, wrong, empty, preset, document = map(text_of, reported)
     assert missing.startswith("question: Field required. The arguments of 'search'")
     assert "question: Input should be a valid string" in wrong
     assert "kk: Extra inputs are not permitted" in wrong

@@ -36,7 +36,9 @@ from kept.search.render import receipt_json
 from kept.text.draft import Draft
 from whole_truth import rows_of
 
-ray = pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
+ray = pytest.importorskip(
+    "ray", reason="ray is not installed; pip install kept-rag[ray]"
+)
 
 DOCS = Path(__file__).parents[3] / "docs" / "concepts"
 PAGES = 200
@@ -300,11 +302,11 @@ def test_a_cluster_that_dies_stops_the_work_with_one_error(tmp_path: Path) -> No
         with suppress(BrokenPipeError):  # it may have stopped by now
             command.stdin.write("The page that nobody could embed.")
             command.stdin.close()
-        told, complaint = command.stdout.read(), command.stderr.read()
+        reported, complaint = command.stdout.read(), command.stderr.read()
     with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
         rest = [receipt.status for receipt in taken(base, pages, None)]
 
-    *receipts, last = (first + told).splitlines()
+    *receipts, last = (first + reported).splitlines()
     assert all(line.startswith("created ") for line in receipts)
     assert last == f"stopped after {len(receipts)} created"
     assert re.fullmatch(r"kept: the Ray cluster on this machine does .+\n", complaint)

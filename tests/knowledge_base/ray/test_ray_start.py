@@ -16,7 +16,7 @@ from kept.knowledge_base.ray.cluster import LOCAL
 from kept.knowledge_base.ray.ingestion import RayWorkers
 from kept.knowledge_base.settings import Settings
 
-pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
+pytest.importorskip("ray", reason="ray is not installed; pip install kept-rag[ray]")
 
 
 def settings_of(folder: Path) -> Settings:

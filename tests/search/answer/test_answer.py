@@ -496,9 +496,9 @@ def test_personal_data_can_be_kept_from_the_model() -> None:
 
     answer = Answerer(model=model, secret=SECRET, personal=True)("How to write?", pool)
 
-    told = model.told[0][-1]["content"]
-    assert "ann@" not in told
-    assert "7946" not in told
+    reported = model.told[0][-1]["content"]
+    assert "ann@" not in reported
+    assert "7946" not in reported
     assert answer.record is not None
     assert dict(answer.record.redactions) == {"email": 1, "phone": 1}
     assert "ann@example.org" in answer.citations[0].snippet

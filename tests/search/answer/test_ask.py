@@ -264,11 +264,11 @@ def test_a_secret_is_never_part_of_the_configuration(
     monkeypatch.setenv("MODEL_JUDGE_MODEL", "judge")
     plan = make_base(reranker="llm", reranker_model="small").plan(request())
 
-    told = repr(plan)
-    assert "OpenAIChat('judge' at" in told
-    assert "ListwiseReranker(model=OpenAIChat('small' at" in told
-    assert "secret" not in told
-    assert "0x" not in told
+    reported = repr(plan)
+    assert "OpenAIChat('judge' at" in reported
+    assert "ListwiseReranker(model=OpenAIChat('small' at" in reported
+    assert "secret" not in reported
+    assert "0x" not in reported
 
 
 def test_a_tenant_may_name_its_own_judge(

@@ -73,11 +73,13 @@ def connected(_: grpc.ServicerContext) -> bytes:
     return bytes(reply.SerializeToString())
 
 
-def version(told: str) -> Answer:
+def version(message: str) -> Answer:
     """Return the answer of a server of this version."""
 
     def answer(_: grpc.ServicerContext) -> bytes:
-        reply = milvus_pb2.GetVersionResponse(status=common_pb2.Status(), version=told)
+        reply = milvus_pb2.GetVersionResponse(
+            status=common_pb2.Status(), version=message
+        )
         return bytes(reply.SerializeToString())
 
     return answer
@@ -123,10 +125,12 @@ def test_a_server_that_cannot_rank_words_is_refused(tmp_path: Path) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("told", ["v2.5.0", "2.6.4", "3.0.1", "milvus_lite-3.2.2", ""])
-def test_a_server_that_can_is_taken(told: str) -> None:
+@pytest.mark.parametrize(
+    "message", ["v2.5.0", "2.6.4", "3.0.1", "milvus_lite-3.2.2", ""]
+)
+def test_a_server_that_can_is_taken(message: str) -> None:
     """So is a build without a number."""
-    faults.check_version(told, "here")
+    faults.check_version(message, "here")
 
 
 def test_a_connection_lost_midway_loses_and_doubles_nothing(

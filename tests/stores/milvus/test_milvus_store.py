@@ -56,7 +56,9 @@ def opened(milvus: LiteServer, tmp_path: Path) -> Iterator[Open]:
 def answer(base: KnowledgeBase, question: str, filters: Filters | None = None) -> str:
     """Return everything that is told about a question, but for how long it took."""
     found = found_json(base.search(question, filters=filters))
-    return json.dumps({name: told for name, told in found.items() if name != "timings"})
+    return json.dumps(
+        {name: reported for name, reported in found.items() if name != "timings"}
+    )
 
 
 def answers(base: KnowledgeBase, filters: Filters | None = None) -> list[str]:
@@ -96,9 +98,9 @@ def test_every_answer_is_the_embedded_store_s_byte_for_byte(
         list(base.ingest(Handing()([str(DOCS)])))
         base.add(PAGES[1], type="memo", tags=("bills",))
 
-    told = answers(there)
-    assert told == answers(here)
-    assert sum("document_id" in one for one in told) == len(QUESTIONS)
+    reported = answers(there)
+    assert reported == answers(here)
+    assert sum("document_id" in one for one in reported) == len(QUESTIONS)
     narrowed = Filters(types=("memo",))
     assert answers(there, narrowed) == answers(here, narrowed)
     wide = Filters(types=("document", "memo"))

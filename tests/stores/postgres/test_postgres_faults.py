@@ -175,7 +175,7 @@ def test_tables_of_a_newer_version_are_left_alone(
 
 
 @pytest.mark.parametrize(
-    ("torn_by", "told"),
+    ("torn_by", "message"),
     [
         ("1 / 0", "division by zero"),
         ("pg_terminate_backend(pg_backend_pid())", "cannot be reached, or the conn"),
@@ -186,14 +186,14 @@ def test_a_migration_that_is_interrupted_has_not_happened(
     dsn: str,
     monkeypatch: pytest.MonkeyPatch,
     torn_by: str,
-    told: str,
+    message: str,
 ) -> None:
     """All tables or none; the next one to open it starts from the beginning."""
     whole = migrations.modules()
     torn = Module("torn", (f"CREATE TABLE kept.half (n int); SELECT {torn_by};",))
     monkeypatch.setattr(migrations, "modules", lambda: (*whole, torn))
 
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=message):
         open_store(dsn)
 
     with PostgresDatabase(dsn).connect() as connection:
@@ -417,12 +417,12 @@ def test_a_server_that_falls_silent_is_noticed(postgres: Server, dsn: str) -> No
             _watched(PostgresDatabase(through)),
             _watched(PostgresDatabase(through, replica)),
         ]
-        told = _watched(
+        reported = _watched(
             PostgresDatabase(f"{through}&keepalives_idle=77&tcp_user_timeout=88")
         )
 
     assert watched == [(10, 3, 20_000), (1, 1, 3_000)]
-    assert told == (77, 3, 88)
+    assert reported == (77, 3, 88)
 
 
 def _watched(database: PostgresDatabase) -> tuple[int, int, int]:

@@ -67,11 +67,11 @@ def test_wrong_statistics_are_found_and_repaired(
     before = filled.search(QUESTION)
     spoil(filled, sql)
 
-    told = examine(filled.store, repair=False)
+    reported = examine(filled.store, repair=False)
     repaired = examine(filled.store, repair=True)
 
-    assert [(f.what, f.repaired) for f in told] == [("statistics", False)]
-    assert what in told[0].detail
+    assert [(f.what, f.repaired) for f in reported] == [("statistics", False)]
+    assert what in reported[0].detail
     assert [f.repaired for f in repaired] == [True]
     assert examine(filled.store, repair=False) == []
     assert filled.search(QUESTION) == before

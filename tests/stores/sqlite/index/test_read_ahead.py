@@ -51,9 +51,9 @@ def held(path: Path, offset: int = -1) -> bool:
 
 
 def _all_held(path: Path, rows: NDArray[np.uint32]) -> bool:
-    told = pages_of(path)
+    shown = pages_of(path)
     return all(
-        told[page]
+        shown[page]
         for offset, length in stretches(rows, WIDTH)
         for page in range(offset // PAGE, (offset + length) // PAGE)
     )
