@@ -14,7 +14,7 @@ from kept.doors.cli.app import app
 NOTE = '.\\" Written by docs/generate.py; change the code instead.'
 FILES = {
     "./.kept": "The knowledge base, unless --store or KEPT_STORE names another.",
-    "~/.cache/kept": "Embedding models, unless KEPT_MODELS names another folder.",
+    "~/.cache/kept": "Embedding models, unless KEPT_MODELS_DIR names another folder.",
 }
 VARIABLES = (
     "Every setting is an environment variable with the prefix KEPT_; 'kept settings' "

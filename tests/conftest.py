@@ -47,7 +47,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")
-SHARED = ("KEPT_DATA", "KEPT_MODELS", "KEPT_MODEL_HUB", "KEPT_TEST_POSTGRES")
+SHARED = ("KEPT_DATA", "KEPT_MODELS_DIR", "KEPT_MODEL_HUB", "KEPT_TEST_POSTGRES")
 
 # Threads of a knowledge base, a service or a client that is open.
 WORKING = ("kept-recorder", "kept-audit", "kept-jobs", "kept-http", "kept-llm")

@@ -33,7 +33,7 @@ def cache(
     """Give every test a models folder of its own, after the original is there."""
     if "original" in request.fixturenames:
         request.getfixturevalue("original")
-    monkeypatch.setenv("KEPT_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("KEPT_MODELS_DIR", str(tmp_path / "models"))
     monkeypatch.delenv("KEPT_MODEL_HUB", raising=False)
     return tmp_path / "models"
 
@@ -330,9 +330,11 @@ def test_a_folder_that_cannot_be_written_is_an_error(
 ) -> None:
     """The message names the folder and how to choose another."""
     (tmp_path / "file").touch()
-    monkeypatch.setenv("KEPT_MODELS", str(tmp_path / "file" / "models"))
+    monkeypatch.setenv("KEPT_MODELS_DIR", str(tmp_path / "file" / "models"))
 
-    with pytest.raises(ModelMissingError, match="name another folder with KEPT_MODELS"):
+    with pytest.raises(
+        ModelMissingError, match="name another folder with KEPT_MODELS_DIR"
+    ):
         models.install()
 
 
@@ -364,7 +366,7 @@ def test_without_a_setting_models_are_in_the_users_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The folder is the platform's, not the working directory."""
-    monkeypatch.delenv("KEPT_MODELS")
+    monkeypatch.delenv("KEPT_MODELS_DIR")
 
     assert models.models_folder().parts[-2:] == ("kept", "models")
 
