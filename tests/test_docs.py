@@ -28,7 +28,7 @@ def test_the_reference_shows_options_as_help_does() -> None:
     assert "| `--window <int range>` | Lines of a chunk. [default: 8;" in page
 
 
-def test_the_reference_tells_how_to_call_what_python_offers() -> None:
+def test_the_python_reference_shows_signatures_and_fields() -> None:
     """Methods with their arguments and defaults, and what a value holds."""
     page = (DOCS / "reference" / "python.md").read_text("utf-8")
 

@@ -116,7 +116,7 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: files.read(name) for name in names}
 
 
-def test_a_fresh_environment_tells_its_version(run: Run) -> None:
+def test_a_fresh_environment_shows_its_version(run: Run) -> None:
     """The version, the commit of the build, and extras as they are: missing."""
     output = run("--version")
     facts = json.loads(run("--version", "--json").stdout)
@@ -191,7 +191,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_a_missing_extra_is_told_with_the_command(
+def test_a_missing_extra_error_names_the_command(
     extra: str, installed: Fresh, tmp_path: Path
 ) -> None:
     """What is missing and the pip command that brings it, for each extra."""

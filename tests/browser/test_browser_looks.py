@@ -58,7 +58,7 @@ def test_a_page_is_accessible_and_whole_in_every_look(
 
 
 def test_a_long_name_does_not_widen_a_page(visitor: Visitor) -> None:
-    """The name of a tenant is as long as somebody made it."""
+    """The name of a tenant may be very long."""
     visitor.page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # a size
     visitor.site.add("A text of its own.", tenant="long_" * 30)
 

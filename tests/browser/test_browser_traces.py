@@ -60,7 +60,7 @@ def test_the_counts_of_the_funnel_sum(page: Page) -> None:
 
 
 def test_candidates_are_filtered_by_reason(page: Page) -> None:
-    """The chip of a reason leaves as many as it counts, and each tells of it."""
+    """The chip of a reason shows as many candidates as it counts, each with it."""
     chip = page.get_by_label("Filter the candidates").get_by_role("link").nth(3)
     reason, count = chip.inner_text().rsplit(" ", 1)
 
@@ -76,7 +76,7 @@ def test_candidates_are_filtered_by_reason(page: Page) -> None:
     expect(page.locator(CANDIDATES)).to_have_count(sums(page)["selected"])
 
 
-def test_a_candidate_tells_its_way_and_its_signals(page: Page) -> None:
+def test_a_candidate_shows_its_path_and_its_signals(page: Page) -> None:
     """A click shows every stage it met, the numbers compared, and its signals."""
     dropped = page.locator(CANDIDATES).last
     way = dropped.get_by_role("group", name="Its way")
@@ -108,8 +108,10 @@ def test_why_not_names_the_smallest_change(page: Page) -> None:
     expect(page.get_by_label("Document, chunk, alias or source")).to_have_value(chunk)
 
 
-def test_why_not_of_what_is_unknown_is_told(visitor: Visitor, page: Page) -> None:
-    """A name that is nobody's is answered in words, not with an error."""
+def test_why_not_of_an_unknown_name_shows_a_message(
+    visitor: Visitor, page: Page
+) -> None:
+    """An unknown name gets a message, not an error."""
     visitor.forgiven.append("404")
 
     page.get_by_label("Document, chunk, alias or source").fill("no-such-thing")

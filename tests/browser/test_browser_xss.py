@@ -128,7 +128,7 @@ def walked(visitor: Visitor, client: httpx.Client) -> dict[str, list[str]]:
 def test_no_payload_runs_on_any_page(
     site: Site, someone: Callable[[str], Visitor]
 ) -> None:
-    """Neither as title, text, tag, file name or question, nor as somebody's name."""
+    """Neither as title, text, tag, file name or question, nor as a person's name."""
     stocked(site, TENANT, OWN)
     for payload in OWN:
         site.new_key(payload[:200], "reader", tenant=TENANT)

@@ -1,4 +1,4 @@
-"""Visitors: a window of somebody signed in, in which nothing may go wrong unseen."""
+"""Visitors: a signed-in browser window that fails its test on any error."""
 
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ expect.set_options(timeout=PATIENCE)
 
 @dataclass
 class Visitor:
-    """Somebody at the pages, and what went wrong while they were there."""
+    """A visitor of the pages, and the errors met on the way."""
 
     site: Site
     context: BrowserContext

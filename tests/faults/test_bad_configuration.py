@@ -152,7 +152,7 @@ def test_a_mistyped_variable_is_found_with_the_nearest_there_is(
         ("KEPTSAKE", "default"),
     ],
 )
-def test_variables_that_are_read_or_of_others_are_not_told(
+def test_variables_that_are_settings_or_foreign_are_not_warned_about(
     variable: str, preset: str
 ) -> None:
     """Neither what another part reads nor what another program may."""
@@ -160,7 +160,7 @@ def test_variables_that_are_read_or_of_others_are_not_told(
 
 
 def test_every_variable_that_code_or_docs_name_is_known() -> None:
-    """Whoever follows the documentation is not warned."""
+    """Documented variables cause no warning."""
     named = {
         name
         for folder, pattern in (("src", r'"(KEPT_[A-Z_]*[A-Z])"'), ("docs", VARIABLE))
@@ -173,7 +173,7 @@ def test_every_variable_that_code_or_docs_name_is_known() -> None:
     assert mistyped(named, "default") == {}
 
 
-def test_a_mistyped_variable_is_told_once_beside_the_output(
+def test_a_mistyped_variable_is_warned_about_once(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line on standard error; the JSON is as it would be."""

@@ -218,7 +218,7 @@ def test_a_copy_whose_like_goes_meanwhile_is_looked_at_again(
 
 
 def test_a_failure_comes_after_all_that_stands_before_it(base: KnowledgeBase) -> None:
-    """Windows before the one that cannot be embedded are stored and told."""
+    """Windows before the one that cannot be embedded are stored, with receipts."""
     reported: list[Receipt] = []
     embedder = Failing(pause_seconds=SLOW, on="hall 20 ")
 
@@ -230,7 +230,7 @@ def test_a_failure_comes_after_all_that_stands_before_it(base: KnowledgeBase) ->
 
 
 def test_what_breaks_off_leaves_what_was_whole(base: KnowledgeBase) -> None:
-    """If no more can be handed in, whole windows are stored and told before that."""
+    """If the source fails, the whole windows before are stored, with receipts."""
     reported: list[Receipt] = []
 
     def broken() -> Iterator[Handed]:
@@ -244,10 +244,10 @@ def test_what_breaks_off_leaves_what_was_whole(base: KnowledgeBase) -> None:
 
 
 @pytest.mark.parametrize("interrupted", [KeyboardInterrupt, SystemExit])
-def test_an_interruption_stops_at_once_and_loses_nothing_told(
+def test_an_interruption_stops_at_once_and_loses_no_receipt(
     base: KnowledgeBase, interrupted: type[BaseException]
 ) -> None:
-    """What was begun is given up, no thread is left, what was told is stored."""
+    """Unfinished work is dropped, no thread is left, every receipt is stored."""
     reported: list[Receipt] = []
 
     def stopped() -> Iterator[Handed]:
@@ -264,7 +264,7 @@ def test_an_interruption_stops_at_once_and_loses_nothing_told(
 
 
 def test_closing_half_way_leaves_no_thread(base: KnowledgeBase) -> None:
-    """Whoever stops listening has stored what was told and its window, no more."""
+    """A caller that stops iterating has its receipts and their window stored."""
     receipts = path_of(base, CountingEmbedder(pause_seconds=SLOW))(pages(80))
     next(receipts)
     assert threads_ahead()

@@ -107,7 +107,7 @@ def test_json_that_is_no_filters_is_refused(shown: Any, message: str) -> None:  
     ],
 )
 def test_what_cannot_be_compared_is_refused(operator: Any, value: Any) -> None:  # noqa: ANN401 -- whatever is given
-    """A condition that could never hold is a mistake, and is told as one."""
+    """A condition that could never hold raises an error."""
     with pytest.raises(InputError, match="expected"):
         Condition("year", operator, value)
 

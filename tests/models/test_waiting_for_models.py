@@ -1,4 +1,4 @@
-"""Whoever waits for a model keeps nobody else waiting: the index is let go before."""
+"""The index is released before a model is called, so that other searches run."""
 
 import threading
 from collections.abc import Callable, Sequence

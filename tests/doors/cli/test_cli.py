@@ -121,7 +121,7 @@ def test_search_for_people_names_passage_source_and_relevance(store: str) -> Non
     assert re.search(r"\d+ recalled \+ 0 added = \d+ selected \+ \d+ dropped", out)
 
 
-def test_why_tells_the_story_of_a_chunk(store: str) -> None:
+def test_why_prints_the_path_of_a_chunk(store: str) -> None:
     """Both as sentences and as JSON."""
     asked = ("TW-C235 pump price", "--store", store, *HASH)
     found = kept("search", *asked, "--json").json
@@ -167,7 +167,7 @@ def test_deleting_says_what_is_gone(store: str) -> None:
 
 
 def test_an_alias_can_be_undone(store: str) -> None:
-    """The list names it, undoing empties the list, and a wrong id is told."""
+    """The list names it, undoing empties the list, and a wrong id is reported."""
     [alias] = kept("aliases", "--store", store, "--json").json["aliases"]
 
     undone = kept("aliases", "--undo", alias["alias_id"], "--store", store, *HASH)
@@ -294,7 +294,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
-    """Code 130, one line, and the documents that were told are there."""
+    """Code 130, one line, and every document with a printed receipt is stored."""
     docs = tmp_path / "docs"
     docs.mkdir()
     for i in range(400):
@@ -352,7 +352,7 @@ import kept.doors.cli
 def test_an_interrupt_never_shows_a_traceback(
     code: str, ends: int, message: bytes
 ) -> None:
-    """Nobody has to press it twice, and whoever does is told nothing more."""
+    """Pressing it once is enough; a second time prints nothing more."""
     ran = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -365,7 +365,7 @@ def test_an_interrupt_never_shows_a_traceback(
 
 
 def test_a_full_disk_for_the_output_is_no_bug() -> None:
-    """Whoever sends results to a full disk is told so, not asked to report it."""
+    """A full disk behind standard output is an error, not a bug to report."""
     with Path("/dev/full").open("wb") as full:
         ran = apart("models", "list", "--json", stdout=full)
 

@@ -95,7 +95,7 @@ def test_eval_keeps_its_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_eval_reports_abstention(folder: Path, tmp_path: Path) -> None:
-    """Questions marked unanswerable, and those of another set, are told apart."""
+    """Questions marked unanswerable and those of another set count separately."""
     added(folder / "queries.jsonl", json.dumps(FAR | {"kind": "near"}))
     probe = tmp_path / "other.jsonl"
     probe.write_text('{"question": "Which planet has most moons?"}\n', "utf-8")
@@ -156,7 +156,7 @@ def test_eval_asks_a_sample(folder: Path) -> None:
         ("qrels/test.tsv", "q1", "test.tsv, line 5: expected 3 or 4 columns"),
     ],
 )
-def test_a_broken_collection_is_told_with_its_line(
+def test_a_broken_collection_is_reported_with_its_line(
     folder: Path, file: str, line: str, message: str
 ) -> None:
     """Bad input is one clear sentence, before anything is embedded."""
@@ -241,7 +241,7 @@ def test_a_run_of_another_system_is_measured(tmp_path: Path) -> None:
         ("q1 a 1\n", "line 1: expected 6 columns, met 3"),
     ],
 )
-def test_a_broken_run_is_told_with_its_line(
+def test_a_broken_run_is_reported_with_its_line(
     tmp_path: Path, run: str, message: str
 ) -> None:
     """Scores that are no numbers and documents ranked twice are refused."""
@@ -260,7 +260,7 @@ def runs(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "a", tmp_path / "b"
 
 
-def test_compare_tells_the_difference_and_its_cause(
+def test_compare_prints_the_difference_and_its_cause(
     folder: Path, tmp_path: Path
 ) -> None:
     """Refusals are blamed on the refusal, question by question."""
@@ -431,7 +431,7 @@ def test_duplicates_are_held_against_pairs(pairs: Path) -> None:
         ('{"first": "a", "second": "b"}', "neither a label nor a similarity"),
     ],
 )
-def test_broken_pairs_are_told_with_their_line(
+def test_broken_pairs_are_reported_with_their_line(
     tmp_path: Path, line: str, message: str
 ) -> None:
     """Bad input is one clear sentence."""

@@ -70,7 +70,7 @@ def dropped() -> str:
 
 
 @pytest.mark.usefixtures("store")
-def test_why_tells_the_story() -> None:
+def test_why_prints_the_path() -> None:
     """Stage by stage, to the final place."""
     [first, *_] = selected()
 

@@ -177,7 +177,7 @@ def test_a_copy_is_reused_with_the_rule_that_fired(docs: Path) -> None:
     assert by_name["z.txt"]["canonical_id"] == by_name["b.txt"]["document_id"]
 
 
-def test_standard_input_is_taken_in(tmp_path: Path) -> None:
+def test_standard_input_is_ingested(tmp_path: Path) -> None:
     """A dash reads the stream; options give it a title and tags."""
     store = ("--store", tmp_path / "store", *HASH, "--json")
 
@@ -236,7 +236,7 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
 
 
 def test_corrected_metadata_is_found_by(docs: Path) -> None:
-    """The same folder with another owner is described anew, and told so."""
+    """The same folder with another owner gives the receipt 'described'."""
     store = ("--store", docs.parent / "store", *HASH)
     asked = ("search", "What does the pump TW-C235 cost?", *store, "--json")
     take_in(docs, "--meta", "owner=A")
@@ -257,7 +257,7 @@ def test_corrected_metadata_is_found_by(docs: Path) -> None:
 def test_an_end_in_the_middle_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside the error, which stays one line; what was told is stored."""
+    """Beside the error, which stays one line; every printed receipt is stored."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for number in range(30):
@@ -424,7 +424,7 @@ def test_what_can_only_be_a_slip_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_standard_input_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python has no stream then; that is no bug of Kept's."""
     monkeypatch.setattr(sys, "stdin", None)
 
@@ -465,7 +465,7 @@ def test_what_is_skipped_is_counted_by_reason_and_the_first_are_named(
 def test_an_option_is_refused_by_its_name_and_value(
     docs: Path, words: tuple[str, ...], message: str
 ) -> None:
-    """Whoever typed an option is told of it, beside the variable."""
+    """The message names the option that was typed, beside the variable."""
     ran = kept("ingest", docs, "--store", docs.parent / "store", *words)
 
     assert message in ran.complaint(2)

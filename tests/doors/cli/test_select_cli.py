@@ -1,4 +1,4 @@
-"""``kept select``: passages that somebody else found, from a file or a pipe."""
+"""``kept select``: passages of another retriever, from a file or a pipe."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_people_get_passages_and_the_funnel() -> None:
     assert "3 recalled + 0 added = 1 selected + 2 dropped" in ran.out
 
 
-def test_a_passage_without_title_and_source_is_told_by_its_id() -> None:
+def test_a_passage_without_title_and_source_is_shown_by_its_id() -> None:
     """What is not known of a passage leaves no gap."""
     ran = kept(
         *("select", QUESTION, "--scores", "distance", "--embedder", "hash"),

@@ -15,7 +15,7 @@ OpenHouse = Callable[..., "House"]
 
 @dataclass
 class Hands:
-    """The hands of a clock that move only when told to."""
+    """A clock that moves only when a test moves it."""
 
     now: float = 1_800_000_000.0
 

@@ -132,7 +132,7 @@ def test_filters_narrow_the_search(stocked: House) -> None:
     assert found["refused"]["reason"] == "nothing_relevant"
 
 
-def test_a_wrong_date_is_told(stocked: House) -> None:
+def test_a_wrong_date_is_rejected(stocked: House) -> None:
     """A filter that is none is refused in plain words."""
     response = stocked.search(QUESTION, filters={"since": "yesterday"})
 
@@ -155,7 +155,7 @@ def test_limits_of_a_question(open_house: OpenHouse) -> None:
 
 
 class TestCache:
-    """An answer is remembered as long as it is true, for whoever asked."""
+    """An answer is cached per caller, as long as the state is unchanged."""
 
     def outcome(self, house: House, question: str = QUESTION, **more: Any) -> str:  # noqa: ANN401 -- of a search
         """Search and say whether the answer was remembered."""
@@ -196,7 +196,7 @@ class TestCache:
         assert self.outcome(stocked) == "miss"
 
     def test_another_ingest_of_another_tenant_does_not(self, stocked: House) -> None:
-        """Nobody learns from the cache what others do."""
+        """The cache reveals nothing about other tenants."""
         self.outcome(stocked)
 
         stocked.add("Trainees have 30 days of leave.", tenant="globex")

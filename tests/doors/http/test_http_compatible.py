@@ -63,7 +63,7 @@ def test_filters_and_thresholds_of_a_vector_store(stocked: House) -> None:
     assert found(ranking_options={"score_threshold": 1.0}) == []
 
 
-def test_a_vector_store_of_somebody_else_is_not_there(stocked: House) -> None:
+def test_a_vector_store_of_another_tenant_is_not_found(stocked: House) -> None:
     """Its name is the tenant's."""
     path = "/v1/vector_stores/globex/search"
 
@@ -97,7 +97,7 @@ def test_texts_are_embedded(stocked: House) -> None:
 def test_an_embedder_that_fails_is_in_the_audit(
     stocked: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the code that the client was told."""
+    """With the code that the client received."""
 
     def unreachable(embedder: HashEmbedder, texts: Sequence[str]) -> NoReturn:
         msg = "the embedder is not there"

@@ -1,4 +1,4 @@
-"""What others hold cannot be told from how long an answer takes."""
+"""The work for an answer reveals nothing about what other tenants store."""
 
 import threading
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 from house import House, OpenHouse
 
 TEXT = "Employees have 28 days of leave a year."
-# Words that the tenant knows, words that only another knows, and words of nobody.
+# Words of the tenant, words of another tenant only, and words of no tenant.
 QUESTIONS = (
     "how many days of leave do employees have?",
     "how many zeppelins does the harbour of Flensburg moor?",

@@ -16,7 +16,7 @@ JOBS, TEXTS = 3, 40
 
 
 def handed_in(client: httpx.Client, number: int) -> str:
-    """Hand texts in that nobody has handed in before, and return their job."""
+    """Submit new texts, and return their job."""
     numbers = range(number * TEXTS, (number + 1) * TEXTS)
     texts = [f"Text {n} tells of topic {n * 7919}." for n in numbers]
     body = {"documents": [{"text": text} for text in texts]}
@@ -63,7 +63,7 @@ def documents(client: httpx.Client) -> int:
 def test_nodes_share_jobs_and_stand_in_for_one_that_is_killed(
     tmp_path: Path, make_database: Callable[[], str]
 ) -> None:
-    """Each text is stored once, each receipt is there once, whoever did the work."""
+    """Each text is stored once, with one receipt, whichever process ran the job."""
     store = make_database()
     with (
         serving(store, log_file=tmp_path / "one.log") as one,

@@ -44,7 +44,7 @@ def test_the_health_of_the_service_is_that_of_its_server(house: House) -> None:
 
 
 def test_pages_and_fates_are_read_from_the_server(house: House) -> None:
-    """Every list has a page, empty or not, and a deleted document is told."""
+    """Every list has a page, empty or not, and a deleted document is reported."""
     empty = [visitor(house).get(page).status_code for page in PAGES]
     gone = house.add("The pump of model TW-C235 costs 410 euro without tax.")
     house.add("Employees have 28 days of leave a year.")

@@ -85,7 +85,7 @@ def test_every_code_is_documented_and_used() -> None:
         assert source.count(f'"{code}"') >= 2, code
 
 
-def test_what_is_wrong_inside_is_not_told() -> None:
+def test_internal_errors_are_not_shown() -> None:
     """Paths and backends stay in the log."""
     inside = problem_of(errors.StoreFullError("no room on /srv/secret"))
     outside = problem_of(errors.InputError("the question is empty"))
@@ -109,9 +109,7 @@ def test_a_body_that_is_not_as_documented(house: House) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml"]
 )
-def test_a_body_of_another_type_is_told_which_one_to_send(
-    house: House, kind: str
-) -> None:
+def test_a_body_of_another_type_is_refused_with_advice(house: House, kind: str) -> None:
     """JSON that is not said to be JSON is not taken for a wrong field."""
     body, headers = b'{"question": "days of leave"}', {"content-type": kind}
 
@@ -128,7 +126,7 @@ def test_a_body_of_another_type_is_told_which_one_to_send(
         ("multipart/form-data; boundary=x", b"abc", "multipart"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_not_told_to_be_json(
+def test_a_broken_form_is_not_reported_as_broken_json(
     house: House, kind: str, body: bytes, why: str
 ) -> None:
     """What is wrong with it is said."""
@@ -140,7 +138,7 @@ def test_a_form_that_cannot_be_read_is_not_told_to_be_json(
 
 
 def test_a_field_is_refused_in_words_of_ours(house: House) -> None:
-    """Nothing of Python or of the framework is told."""
+    """The message has no words of Python or of the framework."""
     both = {"documents": [{"text": "a", "url": "http://b"}]}
 
     sent = house.ask("POST", "/v1/documents", json=both)
@@ -189,7 +187,7 @@ def test_a_body_that_is_too_large_is_not_read(
     problem(large, 413, "body_too_large")
 
 
-def test_a_bug_is_told_without_its_traceback(tmp_path: Path) -> None:
+def test_a_bug_is_reported_without_its_traceback(tmp_path: Path) -> None:
     """The client gets a request id, the server goes on."""
     settings = Settings.of({"store": str(tmp_path / "kb"), "embedder": "hash"})
     app = build(settings)
@@ -237,7 +235,7 @@ def test_overload_is_answered_early(open_house: OpenHouse) -> None:
     assert house.search(LONG_AGO).is_success
 
 
-def test_work_that_nobody_waits_for_still_counts() -> None:
+def test_abandoned_work_still_counts() -> None:
     """A request that was cancelled leaves its thread busy until it is done."""
     free, busy = threading.Event(), threading.Event()
 
@@ -255,7 +253,7 @@ def test_work_that_nobody_waits_for_still_counts() -> None:
         with pytest.raises(Problem):
             await workers(int)
         free.set()
-        while workers.inside:  # noqa: ASYNC110 -- it tells nobody
+        while workers.inside:  # noqa: ASYNC110 -- it has no event to wait for
             await asyncio.sleep(0.001)
         seen.append(await workers(int))
         workers.close()
@@ -267,7 +265,7 @@ def test_work_that_nobody_waits_for_still_counts() -> None:
 def test_what_was_done_is_answered_however_much_is_waiting(
     open_house: OpenHouse,
 ) -> None:
-    """A write that is done is not told to have failed, and is not done again."""
+    """A completed write is not reported as failed, and not repeated."""
     house = open_house(threads=1, queue=0)
     key, _ = house.service.access.create("writers", Role.WRITER, "default")
     caller = Caller(house.service, key, "default")
@@ -387,7 +385,7 @@ def test_problems_have_their_own_media_type(house: House) -> None:
 
 
 def test_half_a_character_is_refused_in_plain_words(house: House) -> None:
-    """Nobody who sends JSON has to know what a codec is."""
+    """The message about bad JSON does not mention codecs."""
     response = house.ask(
         "POST", "/v1/search", content=HALF, headers={"content-type": "application/json"}
     )
@@ -409,8 +407,8 @@ def test_a_redirect_stays_on_the_address_that_was_asked(house: House) -> None:
     assert response.headers["location"] == "/v1/documents?limit=1"
 
 
-def test_a_request_that_takes_too_long_to_end_is_told_so(house: House) -> None:
-    """Whoever still sends when the time to finish is over gets a problem, no 500."""
+def test_a_request_cut_off_at_shutdown_gets_503(house: House) -> None:
+    """A request cut off at shutdown gets a problem with status 503, not a 500."""
     sent: list[Message] = []
 
     async def never() -> Message:

@@ -43,7 +43,7 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
     """Whether it was killed or asked to stop, every text is stored exactly once.
 
     A kill may fall between the storing of texts and the note that they are stored;
-    those are told as unchanged, and they are no more than are worked on at once.
+    those get 'unchanged', and there are no more of them than fit in one batch.
     """
     store = tmp_path / "kb"
     with serving(store) as served, served.client() as client:
@@ -133,7 +133,7 @@ def test_before_there_is_a_key_only_this_machine_is_listened_to(
     assert "there is no key yet" in ran.complaint(2)
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     """In one line, with what to do."""
     with serving(tmp_path / "kb") as served:
         port = served.url.rpartition(":")[2]

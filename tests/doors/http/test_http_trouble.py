@@ -90,7 +90,7 @@ def test_a_job_waits_for_trouble_to_pass(house: House) -> None:
 
     def troubled(tenant: str) -> KnowledgeBase:
         if next(failures, None) is not None:
-            msg = "somebody else is writing"
+            msg = "another writer is active"
             raise StoreBusyError(msg)
         return base_of(tenant)
 
@@ -102,7 +102,7 @@ def test_a_job_waits_for_trouble_to_pass(house: House) -> None:
 
 
 def test_a_write_that_is_still_running_is_not_done_twice(house: House) -> None:
-    """The second one is told to wait."""
+    """The second request gets 409."""
     token = house.key("writer")
     key = house.service.access.check(token)
     assert key is not None

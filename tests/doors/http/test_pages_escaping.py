@@ -82,7 +82,7 @@ def pages_with(house: House, payloads: list[str]) -> dict[str, str]:
     return shown
 
 
-def test_nothing_that_is_handed_in_becomes_markup(house: House) -> None:
+def test_nothing_submitted_becomes_markup(house: House) -> None:
     """Titles, texts, sources, tags, labels, metadata, types and questions are text."""
     for path, page in pages_with(house, list(SOME)).items():
         assert Seen(page).dangers == [], path

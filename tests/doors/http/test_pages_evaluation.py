@@ -91,7 +91,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def page(house: House, path: str) -> str:
-    """Return the text of a page for whoever administers all tenants."""
+    """Return the text of a page for an admin of all tenants."""
     response = visitor(house, "admin", None).get(path)
     assert response.status_code == 200, response.text
     return str(response.text)

@@ -53,7 +53,7 @@ def test_filters_narrow_the_list(asked: House) -> None:
     assert "No question matches these filters" in page(asked, "/traces?text=zebra")
 
 
-def test_long_lists_come_in_pages(asked: House) -> None:
+def test_long_lists_are_paginated(asked: House) -> None:
     """The next page goes on where this one ends."""
     for number in range(55):
         asked.search(f"question {number} about days of leave")

@@ -96,7 +96,7 @@ def test_a_pipeline_writes_its_prompt_from_kept(ours: KeptRetriever) -> None:
     json.dumps(first.to_dict(), allow_nan=False)
 
 
-def test_a_refusal_is_told(ours: KeptRetriever) -> None:
+def test_a_refusal_is_returned(ours: KeptRetriever) -> None:
     """No documents, the reason beside them."""
     ran = ours.run(OFF_TOPIC)
 

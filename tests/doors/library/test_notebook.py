@@ -39,7 +39,7 @@ def base(tmp_path: Path) -> Iterator[Base]:
         yield opened
 
 
-def test_a_folder_is_taken_in_by_its_name(tmp_path: Path) -> None:
+def test_a_folder_is_ingested_by_its_name(tmp_path: Path) -> None:
     """A path, a string or a list of either; the receipts count themselves."""
     one, other = tmp_path / "one.txt", tmp_path / "other.txt"
     one.write_text("The heron fishes at dawn by the old mill.")
@@ -136,7 +136,7 @@ def test_the_funnel_adds_up_and_is_drawn(base: Base) -> None:
     assert drawn.count("<g>") == len(selection.trace) + 1
 
 
-def test_one_candidate_tells_its_story(base: Base) -> None:
+def test_one_candidate_is_explained(base: Base) -> None:
     """By its id; an unknown one is refused."""
     found = base.search(QUESTION)
 
@@ -146,7 +146,7 @@ def test_one_candidate_tells_its_story(base: Base) -> None:
         found.explain("nobody:0000")
 
 
-def test_why_not_is_told_in_sentences(base: Base) -> None:
+def test_why_not_is_explained_in_sentences(base: Base) -> None:
     """A document is named by its id."""
     [invoice] = [
         stored.document

@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_client_is_told_what_there_is_and_given_it(store: Path) -> None:
+def test_a_client_lists_and_reads_what_there_is(store: Path) -> None:
     """Tools with schemas and hints, and the JSON of the other doors.
 
     Writing is not among them unless it is allowed.
@@ -103,7 +103,7 @@ def test_only_the_protocol_is_on_standard_output(store: Path) -> None:
 
 
 def test_an_interrupt_ends_it_without_a_traceback(store: Path) -> None:
-    """Whoever presses Control-C is told in one line, though nobody closes the input."""
+    """Control-C ends the command with one line, though the input stays open."""
     process = started("mcp", "--store", store, *HASH, stdin=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None

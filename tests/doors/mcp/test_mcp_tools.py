@@ -119,7 +119,7 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
     assert not alive.is_error
 
 
-def test_documents_are_taken_in_where_that_is_allowed(base: KnowledgeBase) -> None:
+def test_documents_are_ingested_where_that_is_allowed(base: KnowledgeBase) -> None:
     """The receipt says what became of the text; the next search finds it."""
     given = {"text": "The sluice opens at dawn.", "title": "Sluice", "tags": ["water"]}
 
@@ -149,7 +149,7 @@ def test_documents_are_taken_in_where_that_is_allowed(base: KnowledgeBase) -> No
     assert found.structured_content["selected"][0]["title"] == "Sluice"
 
 
-def test_a_long_list_comes_in_pages(base: KnowledgeBase) -> None:
+def test_a_long_list_is_paginated(base: KnowledgeBase) -> None:
     """Every document is listed once, whatever the number of pages."""
     count = 205
     for number in range(count):
@@ -170,7 +170,7 @@ def test_a_long_list_comes_in_pages(base: KnowledgeBase) -> None:
     assert len(uris) == len(set(uris)) == count
 
 
-def test_a_bug_is_told_to_the_log_and_not_to_the_client(
+def test_a_bug_goes_to_the_log_and_not_to_the_client(
     notes: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client hears that it is one, and goes on."""

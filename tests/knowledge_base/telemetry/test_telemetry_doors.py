@@ -98,7 +98,7 @@ def test_log_lines_name_the_trace_that_they_belong_to(
     assert (reported["trace_id"], reported["span_id"]) == (search.trace, search.id)
 
 
-def test_spans_go_to_the_provider_that_was_handed_in(tmp_path: Path) -> None:
+def test_spans_go_to_the_given_provider(tmp_path: Path) -> None:
     """No setting is needed, and closing the base leaves the provider alone."""
     memory = InMemorySpanExporter()
     provider = TracerProvider()

@@ -360,7 +360,7 @@ def test_passages_from_elsewhere_are_chosen_in_a_trace_too(
 def test_an_answer_that_is_left_is_a_failed_span(
     collected: Collected, notes: KnowledgeBase
 ) -> None:
-    """Whoever stops reading ends the span as well."""
+    """A reader that stops early ends the span as well."""
     running = notes.asking(REQUEST)
     next(iter(running))
     running.close()

@@ -71,7 +71,7 @@ class Scripted:
 
     pieces: Sequence[str]
     id: str = "scripted"
-    told: list[Sequence[Mapping[str, str]]] = field(default_factory=list)
+    prompts: list[Sequence[Mapping[str, str]]] = field(default_factory=list)
     closed: bool = False
 
     def complete(
@@ -85,7 +85,7 @@ class Scripted:
 
     def stream(self, messages: Sequence[Mapping[str, str]]) -> Iterator[str]:
         """Yield the pieces."""
-        self.told.append(messages)
+        self.prompts.append(messages)
         try:
             yield from self.pieces
         finally:
@@ -128,7 +128,7 @@ def test_what_two_sources_say_alike_is_said_once() -> None:
     assert [c.cited for c in answer.citations] == [True, False]
 
 
-def test_several_sentences_come_in_reading_order() -> None:
+def test_several_sentences_are_in_reading_order() -> None:
     """Sources in their order, sentences in theirs, each with its marker."""
     pool = Selection(
         (
@@ -290,7 +290,7 @@ def test_chinese_is_cut_at_its_own_full_stops() -> None:
     assert answer.text == "年假有二十八天。 [1]"
 
 
-def test_citations_tell_where_and_how_sure() -> None:
+def test_citations_show_source_and_relevance() -> None:
     """Document, place, title, address, snippet, relevance, raw scores, flag."""
     first, second = Answerer()(QUESTION, POOL).citations
 
@@ -331,7 +331,7 @@ def test_nothing_selected_gives_the_conservative_text() -> None:
 
     assert answer == Answer(text=NOTHING_FOUND, kind="none")
     assert answer.as_data()["citations"] == []
-    assert model.told == []
+    assert model.prompts == []
 
 
 def test_a_passage_without_text_gives_the_conservative_text() -> None:
@@ -451,7 +451,7 @@ def test_what_is_held_back_to_the_end_is_said() -> None:
 
 
 def test_closing_the_stream_stops_the_model() -> None:
-    """Nobody goes on writing for a reader who has left."""
+    """A model stops writing when the reader has left."""
     model = Scripted(["Staff get ", "28 days"])
     stream = Answerer(model=model, secret=SECRET).stream(QUESTION, POOL)
 
@@ -496,7 +496,7 @@ def test_personal_data_can_be_kept_from_the_model() -> None:
 
     answer = Answerer(model=model, secret=SECRET, personal=True)("How to write?", pool)
 
-    reported = model.told[0][-1]["content"]
+    reported = model.prompts[0][-1]["content"]
     assert "ann@" not in reported
     assert "7946" not in reported
     assert answer.record is not None

@@ -67,7 +67,7 @@ def test_without_a_model_the_answer_is_quoted(facts: KnowledgeBase) -> None:
 
 
 def test_small_talk_gets_guidance_and_no_citation(facts: KnowledgeBase) -> None:
-    """A question that is not worth a search is told what would be."""
+    """A question that is not worth a search gets guidance."""
     asked = facts.ask("hey this is a test message")
 
     assert asked.answer.text == GUIDANCE
@@ -160,7 +160,7 @@ def test_a_refusal_is_recorded_like_an_answer(facts: KnowledgeBase) -> None:
 
 
 def test_a_reader_who_leaves_is_recorded(facts: KnowledgeBase) -> None:
-    """An answer that nobody read to its end is not taken for one."""
+    """An answer that was not read to its end is not recorded as complete."""
     running = facts.asking(request())
     list(islice(running, 1))
     running.close()

@@ -37,7 +37,7 @@ def limited(folder: Path, most: str, used: int, of_files: int, *, v1: bool) -> N
 
 
 def test_this_machine_has_free_memory() -> None:
-    """Where the system tells, there is some, and less than there could ever be."""
+    """Where the system reports it, some memory is free, and not more than all."""
     if not Path("/proc/meminfo").exists():
         pytest.skip("this system does not say how much memory is free")
 
@@ -85,6 +85,6 @@ def test_a_group_over_its_limit_has_nothing(proc: Path, tmp_path: Path) -> None:
     assert free_bytes(proc, groups) == 0
 
 
-def test_a_system_that_does_not_tell_has_none(tmp_path: Path) -> None:
+def test_a_system_without_memory_figures_has_none_free(tmp_path: Path) -> None:
     """So nothing is taken that might be needed."""
     assert free_bytes(tmp_path, tmp_path) == 0
