@@ -1,4 +1,4 @@
-"""The wire: JSON over HTTP with deadlines, bounded retries and typed errors.
+"""An HTTP client for models: JSON with deadlines, bounded retries, typed errors.
 
 Requests run on an event loop of the transport's own, because only there can a
 deadline cover a whole exchange and a cancellation close its connection at once.
@@ -35,8 +35,8 @@ T = TypeVar("T")
 RETRIED_STATUSES = frozenset({429, 503})
 LONGEST_ERROR_BODY = 1_000
 
-# Set in a thread that may outlive those it works for: once they call it off, it asks
-# nothing more, and opens no connection that nobody would close.
+# Set in a thread that may outlive its callers: once they cancel it, it sends nothing
+# more, and opens no connection that would never be closed.
 calling_off: ContextVar[threading.Event | None] = ContextVar(
     "calling_off", default=None
 )
@@ -91,7 +91,7 @@ class ClientLoop:
         self.loop.close()
 
     async def _wind_up(self) -> None:
-        """Call off what is in flight, so that nobody waits for it for ever.
+        """Cancel what is in flight, so that no caller waits for it for ever.
 
         Only what was submitted is called off; tasks that it has begun are its own to
         end, and one that has not run yet would leave its coroutine behind.

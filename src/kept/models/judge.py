@@ -1,4 +1,4 @@
-"""The judge: a language model that accepts references, one by one, or raises."""
+"""The judge: a chat model that accepts references one by one, or raises."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -100,7 +100,7 @@ class LLMJudge:
         return Opinion(parsed(reply, SCHEMA, EXPECTED)["verdict"])
 
     def prompt(self, reference: Reference) -> Prompt:
-        """Build what the model is told about one reference."""
+        """Build the prompt about one reference."""
         evidence, text = neutral(reference.evidence), neutral(reference.text)
         item = neutral(reference.item or "")
         nonce = nonce_for(self.secret, item.text, evidence.text, text.text)

@@ -1,4 +1,4 @@
-"""Rerankers: other readers of a shortlist, each with its own clock."""
+"""Rerankers behind an endpoint or a chat model."""
 
 import json
 import math
@@ -148,7 +148,7 @@ class ListwiseReranker:
         return self._watch.timed(lambda: self._asked(query, candidates))
 
     def prompt(self, query: Query, candidates: Sequence[Candidate]) -> Prompt:
-        """Build what the model is told about the candidates."""
+        """Build the prompt about the candidates."""
         question = neutral(query.text)
         passages = [neutral(c.chunk.text[:LONGEST_PASSAGE]) for c in candidates]
         nonce = nonce_for(self.secret, question.text, *(p.text for p in passages))

@@ -19,7 +19,7 @@ class ReadWriteLock:
 
     @property
     def taken(self) -> bool:
-        """Whether somebody reads or writes at this moment."""
+        """Whether a thread reads or writes at this moment."""
         with self._condition:
             return self._writing or self._readers > 0
 
@@ -116,7 +116,7 @@ class FileHolds:
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """Tell whether *path* still is the open file; whoever held it removed it."""
+    """Return whether *path* still is the open file; its last holder removes it."""
     try:
         return path.stat().st_ino == os.fstat(descriptor).st_ino
     except FileNotFoundError:

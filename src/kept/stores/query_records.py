@@ -1,6 +1,6 @@
-"""Recording: queries are written down behind the back of whoever asks.
+"""Query records, written by a background thread so that searches never wait.
 
-Records are telemetry, not truth: they are written by a thread of their own, in
+Records are telemetry, not truth: they are written in
 transactions that do not wait for the disk, and losing one is logged but fails no
 query.
 """
@@ -78,7 +78,7 @@ class Recorder:
     def close(self) -> None:
         """Write what is left; a second time does nothing.
 
-        When the program ends its threads end first, and whoever closes writes it.
+        When a program ends, its threads end first, so the caller writes the rest.
         """
         if self._closed:
             return

@@ -1,4 +1,4 @@
-"""Re-analysis: stored words made anew when the way words are made has changed."""
+"""Re-analysis: stored terms are recomputed when the text analysis has changed."""
 
 from kept.ingest.cutting import titled
 from kept.stores.meta import meta_of

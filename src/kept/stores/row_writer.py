@@ -1,4 +1,4 @@
-"""Writing the truth: each function is part of one transaction."""
+"""Writing rows: each function is part of one transaction."""
 
 import hashlib
 import json
@@ -336,7 +336,7 @@ def first_mark(
     document: int,
     alias_id: str | None,
 ) -> bool:
-    """Remember what a source became, if nothing is known of it yet; tell whether."""
+    """Store what a source became, if it is not known yet; return whether it was."""
     row = first(
         connection,
         f"{_INSERT_SOURCE} DO NOTHING RETURNING document_no",
@@ -362,7 +362,7 @@ def mark_source(
 
 
 def stood_for(connection: Connection, document: int) -> bool:
-    """Tell whether a source or an alias still stands for a document."""
+    """Return whether a source or an alias still stands for a document."""
     return any(
         first(connection, sql, (document,))
         for sql in (

@@ -1,4 +1,4 @@
-"""A shelf: one tenant's knowledge at one moment, as a query sees it."""
+"""A shelf: a snapshot of one tenant, as a query reads it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""An HTTP endpoint: one POST with a deadline, tried again only where that is safe."""
+"""An HTTP endpoint: POST with a deadline, retried only where that is safe."""
 
 import time
 from collections.abc import Mapping

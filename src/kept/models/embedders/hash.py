@@ -153,7 +153,7 @@ def _words(codes: Codes, owners: Codes) -> Codes:
 
 
 def _pairs(codes: Codes, owners: Codes) -> Codes:
-    """Scripts written without spaces are told apart by pairs of characters."""
+    """Compare scripts that are written without spaces by pairs of characters."""
     ideographs = codes >= FIRST_IDEOGRAPH
     at = np.flatnonzero(ideographs[:-1] & ideographs[1:])
     return _gram_keys(codes, owners, at, 2)

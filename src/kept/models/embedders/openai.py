@@ -21,7 +21,7 @@ class OpenAiEmbedder(Closing):
 
     Works with OpenAI, Ollama, vLLM and llama.cpp; safe to share between threads.
     Without *dimension*, the server is asked for it once; with *send_dimension* the
-    server is told to shorten its vectors to it. *answers_as* is the name that the
+    server is asked to shorten its vectors to it. *answers_as* is the name that the
     server gives its model, where that is not *model*. Connection errors and the
     statuses 429 and 503 are tried again, at most *retries* times; nothing else is.
 

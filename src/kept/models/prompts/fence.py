@@ -1,4 +1,4 @@
-"""Fences: text from documents in a prompt, where it can be read but not obeyed.
+"""Fences: delimiters around document text in a prompt, so that it is not obeyed.
 
 Two walls. A passage stands between lines that carry a nonce which it cannot
 contain, so it cannot close its own fence. And what a service or a template could

@@ -1,4 +1,4 @@
-"""A Milvus server: the few things that are asked of it, each safe to ask again.
+"""A Milvus server: the few calls that are made, each safe to repeat.
 
 Every question is asked with consistency level ``Strong``: an answer takes in all
 that was acknowledged before it was asked, by whichever process. A document that was
@@ -227,7 +227,7 @@ class MilvusServer:
             consistency_level=CONSISTENCY,
         )
         try:
-            while rows := self._told(pages.next):
+            while rows := self._translating(pages.next):
                 yield from rows
         finally:
             pages.close()
@@ -273,7 +273,9 @@ class MilvusServer:
             client = None
             try:
                 client = self._connected()
-                return self._told(partial(getattr(client, what), *values, **named))
+                return self._translating(
+                    partial(getattr(client, what), *values, **named)
+                )
             except ConnectionLostError:
                 self._leave(client)
                 if not again or time.monotonic() + pause > until:
@@ -281,7 +283,7 @@ class MilvusServer:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _told(self, ask: Callable[[], T]) -> T:
+    def _translating(self, ask: Callable[[], T]) -> T:
         import grpc  # noqa: PLC0415 -- with the client
         from pymilvus.exceptions import MilvusException  # noqa: PLC0415 -- slow
 
@@ -313,7 +315,7 @@ class MilvusServer:
 
         # It logs every error with a traceback before it raises it.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
-        made = self._told(
+        made = self._translating(
             partial(
                 MilvusClient,
                 uri=self.address.uri,
@@ -323,7 +325,7 @@ class MilvusServer:
                 dedicated=True,
             )
         )
-        check_version(self._told(made.get_server_version), self.where)
+        check_version(self._translating(made.get_server_version), self.where)
         return made
 
 

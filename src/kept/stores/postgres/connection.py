@@ -29,7 +29,7 @@ from kept.stores.postgres.server_errors import (
     interrupted,
     parameters,
     place,
-    told,
+    store_error,
     translated,
 )
 from kept.stores.sql import Connection, only
@@ -65,7 +65,7 @@ class Options:
 
     *connections* is how many at most. *patience_seconds* is how long a transaction
     is tried again after a lost connection or a failover. A server that is silent on
-    the line for *silence_seconds* is gone, though nobody said so.
+    the line for *silence_seconds* counts as lost.
     """
 
     connections: int = 10
@@ -98,7 +98,7 @@ class PostgresDatabase:
         self.written = 0
         self._pool = Pool(self._connected, self.options.connections)
         self._lock = threading.Lock()
-        # What becomes of connections is told by our errors.
+        # Our own errors report what happens to connections.
         logging.getLogger("psycopg").setLevel(logging.ERROR)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class PostgresDatabase:
 
     @contextmanager
     def held(self, name: str, *, wait: bool = True) -> Iterator[bool]:
-        """Have *name* alone among all nodes; without *wait*, tell whether it is ours.
+        """Hold *name* alone among all nodes; without *wait*, yield whether it is ours.
 
         It is held on a connection of its own: a killed process lets go by itself.
         """
@@ -204,7 +204,7 @@ class PostgresDatabase:
             gone = interrupted(error) or raw.broken
             if gone and finishing and (not numbered or self._committed(numbered)):
                 return
-            raise told(error, self.where, gone=gone) from error
+            raise store_error(error, self.where, gone=gone) from error
         finally:
             self._give_back(raw)
 
@@ -229,11 +229,11 @@ class PostgresDatabase:
                 if taken is not None and self._died(taken):
                     continue
                 if not interrupted(error) or time.monotonic() > until:
-                    raise told(error, self.where) from error
+                    raise store_error(error, self.where) from error
             time.sleep(FIRST_PAUSE_SECONDS)
 
     def _died(self, taken: Taken) -> bool:
-        """Let go of a connection that failed; tell whether it died unused."""
+        """Close a connection that failed; return whether it broke while it was idle."""
         died = taken.used and taken.raw.broken
         taken.raw.close()
         self._pool.give_back(taken.raw)
@@ -266,9 +266,9 @@ class PostgresDatabase:
         self._pool.give_back(raw)
 
     def _committed(self, numbered: Numbered) -> bool:
-        """Tell whether a transaction whose answer was lost has happened.
+        """Return whether a transaction whose answer was lost has committed.
 
-        After a failover nobody can: its number may be another's by now.
+        After a failover that is unknown: its number may be another's by now.
         """
         until = time.monotonic() + self.options.patience_seconds
         pause = FIRST_PAUSE_SECONDS

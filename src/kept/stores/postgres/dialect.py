@@ -1,4 +1,4 @@
-"""The SQL that stores share, and texts, on their way to PostgreSQL.
+"""Shared SQL and texts, translated for PostgreSQL.
 
 Statements that more than one database understands have question marks for values
 (``?``, or ``?1`` where one is used twice). Texts may hold the character NUL, which

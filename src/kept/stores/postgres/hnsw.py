@@ -1,4 +1,4 @@
-"""Graphs: an HNSW index for each tenant that is too large to be scanned whole.
+"""HNSW graphs: one for each tenant that is too large to be scanned.
 
 A graph holds the live vectors of one tenant and one embedder. It is built beside
 whatever is written meanwhile, once, by the node whose documents made the tenant
@@ -33,7 +33,7 @@ def graph_of(epoch: int, tenant: int) -> str:
 
 
 def stands(connection: PostgresConnection, epoch: int, tenant: int) -> bool | None:
-    """Tell whether a tenant has a graph that is whole; None if it has none at all."""
+    """Return whether a tenant's graph is complete; None if it has none."""
     row = first(
         connection,
         "SELECT i.indisvalid FROM pg_catalog.pg_index i"
@@ -105,7 +105,7 @@ class Growth:
         self._settled: set[int] = set()
 
     def outgrown(self, chunks: int) -> bool:
-        """Tell whether so many chunks are too many to be scanned."""
+        """Return whether so many chunks are too many to scan."""
         return chunks > self.scanned_whole
 
     def tend(self, tenant: int, chunks: int) -> None:

@@ -1,4 +1,4 @@
-"""The best chunks by words: the postings propose, exact BM25 decides.
+"""Keyword search: postings propose, exact BM25 decides.
 
 The server sums BM25 over a tenant's postings, with the tenant's own statistics. Its
 sums may differ from ours in the last bits, so the caller's exact score of the

@@ -1,7 +1,7 @@
-"""A pool: connections that are used again, made by whoever finds none.
+"""A pool of connections, opened on demand and used again.
 
-Nobody makes them beforehand or in the background. So why a server cannot be reached
-is told to whoever asks, and one that is back is found by the next who does.
+None is opened beforehand or in the background. So the caller gets the reason why a
+server cannot be reached, and the next caller finds one that is back.
 """
 
 import threading
@@ -24,7 +24,7 @@ class Taken(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """A connection that nobody uses, since when, and when it was made."""
+    """An idle connection: since when, and when it was opened."""
 
     raw: Raw
     since: float

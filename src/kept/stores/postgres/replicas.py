@@ -1,8 +1,8 @@
 """Replicas: searches are answered by servers that follow the primary.
 
 A replica is asked only if it has replayed everything that this node has written, so
-that whoever hands a document in finds it. One that cannot be reached is left alone
-for a while. Where no replica will do, the primary answers.
+that a process finds the documents it stored. One that cannot be reached is skipped
+for a while. Where no replica qualifies, the primary answers.
 """
 
 import threading
@@ -77,7 +77,7 @@ class Replicas:
         return there[start:] + there[:start]
 
     def _caught_up(self, database: PostgresDatabase) -> bool:
-        """Tell whether a replica has all that was written from here.
+        """Return whether a replica has all that was written from here.
 
         One that was promoted replays nothing any more and is a primary itself.
         """

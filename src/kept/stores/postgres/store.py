@@ -76,7 +76,7 @@ class PostgresStore(Catalogue):
     # -- looking after it
 
     def reachable(self) -> bool:
-        """Tell whether the server answers."""
+        """Return whether the server answers."""
         try:
             self.database.connect().close()
         except StoreError:
@@ -105,7 +105,7 @@ class PostgresStore(Catalogue):
         return examine(self.database, self._vector, repair=repair)
 
     def rebuild(self) -> int:
-        """Build everything that is derived anew; return of how many tenants."""
+        """Rebuild everything that is derived; return the number of tenants."""
         tenants = rebuild(self.database)
         self.growth.renew()
         return tenants

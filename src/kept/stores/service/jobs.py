@@ -1,4 +1,4 @@
-"""Jobs: documents that were handed in and are on their way, across restarts."""
+"""Jobs: submitted documents that are ingested in the background, across restarts."""
 
 import json
 import secrets
@@ -99,8 +99,8 @@ class Job:
 class Jobs:
     """The jobs of one store, which any number of processes may do.
 
-    Whoever does a job holds its name; one that says it is running although nobody
-    holds it was left by a dead process.
+    A worker holds the name of the job it runs; a job that is marked as running although
+    its name is free was left by a process that died.
     """
 
     def __init__(self, database: Database, holds: Holds) -> None:
@@ -189,10 +189,10 @@ class Jobs:
                 )
             return _named(connection, tenant, job_id)
 
-    # -- for whoever does the work
+    # -- for workers
 
     def unfinished(self, job_id: str) -> bool:
-        """Tell whether a job may still need its sources; one to come may, too."""
+        """Return whether a job may still need its sources; one to come may, too."""
         with self.database.reading() as connection:
             row = first(connection, "SELECT state FROM jobs WHERE id = ?", (job_id,))
         return row is None or row[0] not in ENDED
@@ -247,7 +247,7 @@ class Jobs:
         self._holds.release(job.id)
 
     def lose(self, job: Job) -> None:
-        """Let go of a job, so that whoever comes first takes it over."""
+        """Release a job, so that the next worker takes it over."""
         self._holds.release(job.id)
 
     @repeatable
@@ -257,7 +257,7 @@ class Jobs:
 
 
 def new_id() -> str:
-    """Return a name for a job that nobody can guess."""
+    """Return a job id that cannot be guessed."""
     return secrets.token_hex(12)
 
 

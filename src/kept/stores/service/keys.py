@@ -1,4 +1,4 @@
-"""Access: who may do what for which tenant, by keys that are shown only once."""
+"""Access keys: role and tenant of each; only digests are stored."""
 
 import hashlib
 import hmac
@@ -31,7 +31,7 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: "Role") -> bool:
-        """Tell whether this role may do all that *other* may."""
+        """Return whether this role may do all that *other* may."""
         order = list(Role)
         return order.index(self) >= order.index(other)
 

@@ -1,4 +1,4 @@
-"""Re-embedding: new vectors grow beside the old ones, and replace them at once."""
+"""Re-embedding: new vectors are stored beside the old ones and swapped at the end."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Touching rows: while they come from the disk, several are waited for at once.
+"""Row prefetch: rows that are not in memory are read from the disk in parallel.
 
 SQLite reads one page after the other, and a query needs some two hundred, anywhere in
 the file. So while many reads go to the disk, threads with connections of their own
@@ -72,7 +72,7 @@ class Touching:
         """Read some chunks; return how many blocks of them came from the disk."""
         documents = sorted({key >> ORD_BITS for key in keys})
         self._read_since()
-        # A store that cannot be read is told by whoever needs what is in it.
+        # A store that cannot be read is reported by the query that needs it.
         with suppress(StoreError), self._reading() as connection:
             for sql, numbers in (
                 ("SELECT MAX(length) FROM chunks", keys),

@@ -84,7 +84,7 @@ class SqliteStore(Catalogue):
             self._scratch.cleanup()
 
     def reachable(self) -> bool:
-        """Tell whether the truth is where it should be."""
+        """Return whether the database is where it should be."""
         return self.database.path.exists()
 
     def holds(self) -> FileHolds:
@@ -168,8 +168,8 @@ class SqliteStore(Catalogue):
     def _idle(self) -> list[TenantIndexes]:
         """Take out the indexes beyond those that may be open, not the newest.
 
-        Those that somebody reads stay: a reader may wait for a model for long, and
-        nobody else should with it.
+        Those in use stay: a reader may wait for a model for long, and closing its index
+        would make every other tenant wait for it.
         """
         beyond = max(0, len(self._indexes) - OPEN_TENANTS)
         *others, _ = self._indexes.items()
@@ -222,7 +222,7 @@ class SqliteStore(Catalogue):
         return doctor.examine(self, repair=repair)
 
     def rebuild(self) -> int:
-        """Build every index anew; return of how many tenants."""
+        """Rebuild every index; return the number of tenants."""
         from kept.stores.sqlite import doctor  # noqa: PLC0415 -- it knows this store
 
         return doctor.rebuild(self)

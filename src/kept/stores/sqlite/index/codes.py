@@ -1,4 +1,4 @@
-"""Quantised codes of vectors: small, kept in memory, scanned whole.
+"""Quantised codes of vectors, kept in memory and scanned whole.
 
 A code is a function of its vector alone: the rotation is fixed, the centre is the
 origin and nothing is learnt from the vectors that came before. So an estimate does

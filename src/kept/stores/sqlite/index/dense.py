@@ -154,7 +154,7 @@ class DenseIndex:
             raise unwritten(self._contents.files.folder, error) from error
 
     def reload(self) -> bool:
-        """Take over what another process wrote; tell whether anything changed."""
+        """Take over what another process wrote; return whether anything changed."""
         before = self.seq
         try:
             self._contents.reload()

@@ -228,7 +228,7 @@ class Contents:
         self.codes = codes
 
     def _load(self) -> None:
-        """Read everything anew."""
+        """Read everything again."""
         self.table = KeyTable()
         self.codes = None
         self.seq = self.rows = self._log = self._tail = 0

@@ -126,7 +126,7 @@ class KeywordIndex:
             self._refresh()
 
     def reload(self) -> bool:
-        """See what another process flushed; tell whether anything changed."""
+        """See what another process flushed; return whether anything changed."""
         before = self._seq
         with _told_torn(self._folder):
             self._index.reload()
@@ -366,7 +366,7 @@ def _statistic(explained: Mapping[str, Any], named: str) -> float:
 
 
 def _members(keys: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which of *keys* are in *among*, which is sorted and not empty."""
+    """Return which of *keys* are in *among*, which is sorted and not empty."""
     place = np.minimum(np.searchsorted(among, keys), len(among) - 1)
     return np.equal(among[place], keys)
 

@@ -1,4 +1,4 @@
-"""Pages of a file: which are in memory, and asking for those that will be read.
+"""The page cache: which pages of a file are in memory, and prefetching others.
 
 All of it is advice: a system that takes none reads what it needs when it needs it,
 and no answer depends on it.
@@ -32,7 +32,7 @@ class FilePages:
         return os.fstat(self._descriptor).st_size
 
     def held(self, offset: int) -> bool | None:
-        """Tell whether the page at *offset* is in memory; None if nobody knows."""
+        """Return whether the page at *offset* is in memory; None if unknown."""
         flag = getattr(os, "RWF_NOWAIT", None)
         if flag is None:
             return None
@@ -47,8 +47,8 @@ class FilePages:
     def want(self, offset: int, length: int) -> None:
         """Have these bytes read into memory, without waiting for them.
 
-        Linux takes as much of one wish as the disk's own read-ahead, 128 KiB unless
-        somebody changed it, and forgets the rest.
+        Linux reads at most the disk's own read-ahead per call, 128 KiB unless it was
+        configured, and drops the rest, hence the loop.
         """
         advise = getattr(os, "posix_fadvise", None)
         if advise is not None:

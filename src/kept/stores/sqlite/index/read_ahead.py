@@ -1,4 +1,4 @@
-"""Reading ahead: files that queries touch come into memory before queries need them.
+"""Read-ahead: files that queries touch are read into memory in the background.
 
 A thread of its own has the system read one piece after the other, and rests twice as
 long after each, so that a query's own reads never queue behind more than one piece,
@@ -153,7 +153,7 @@ def _pieces(files: Iterable[Path]) -> Iterator[tuple[FilePages, int, int]]:
 
 
 def _held(pages: FilePages, offset: int, length: int) -> bool:
-    """Tell whether a piece seems to be in memory, whole."""
+    """Return whether a whole piece seems to be in memory."""
     step = max(PAGE, length // _LOOKED_AT)
     return all(pages.held(place) for place in range(offset, offset + length, step))
 

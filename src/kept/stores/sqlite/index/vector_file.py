@@ -1,4 +1,4 @@
-"""Rows of vectors on disk: what a dense index writes and reads back.
+"""The vector file: rows of vectors on disk, which a dense index writes and maps.
 
 A folder holds ``manifest.json``, which names a generation, and its files:
 
@@ -113,8 +113,8 @@ class RowFiles:
     def create(cls, folder: Path, dimension: int) -> "RowFiles":
         """Start an index without rows.
 
-        Its generation is no other's: whoever has one open that was here before, and
-        was thrown away, sees that this is not it.
+        Its generation is random: a process that still has a deleted index open sees
+        that this is another one.
         """
         folder.mkdir(parents=True, exist_ok=True)
         generation = 1 + secrets.randbits(_GENERATION_BITS)
