@@ -9,7 +9,7 @@ from kept.ingest.receipts import NewChunk, NewDocument
 from kept.text.chunking import chunk_text
 from kept.text.draft import Draft, DraftPiece
 from kept.text.sections import DEFAULT_SECTION_TAGS
-from kept.text.tokens import analyse, count_tokens, detect_language
+from kept.text.tokens import count_tokens, detect_language, index_terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,9 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         chunks=tuple(
             NewChunk(
                 text=piece.text,
-                terms=tuple(analyse(titled(draft.title, piece.text), language or None)),
+                terms=tuple(
+                    index_terms(titled(draft.title, piece.text), language or None)
+                ),
                 language=language,
                 token_len=count_tokens(piece.text),
                 tags=tuple(dict.fromkeys((*draft.tags, *piece.tags))),

@@ -10,7 +10,13 @@ from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder
 from kept.kernel.signals import PLACES
 from kept.text.sentences import sentences
-from kept.text.tokens import analyse, analyse_query, detect_language
+from kept.text.tokens import (
+    Spellings,
+    analyse,
+    analyse_query,
+    detect_language,
+    index_terms,
+)
 
 AT_MOST = 3
 SHARE_OF_BEST = 0.6
@@ -47,7 +53,8 @@ def extracts(
     ]
     terms = [frozenset(analyse(one.text, language)) for _, _, one, language in cut]
     languages = tuple(dict.fromkeys(language for *_, language in cut))
-    scores = _coverages(analyse_query(question, languages), terms)
+    held = [frozenset(index_terms(one.text, language)) for _, _, one, language in cut]
+    scores = _coverages(analyse_query(question, languages), held)
     if embedder and cut:
         near = _cosines(question, [one.text for _, _, one, _ in cut], embedder)
         share = SHARE_OF_COSINE
@@ -95,10 +102,10 @@ def snippet_of(source: int, found: Sequence[Extract], text: str) -> str:
 
 
 def _coverages(
-    groups: Sequence[tuple[str, ...]], terms: Sequence[frozenset[str]]
+    spelled: Sequence[Spellings], terms: Sequence[frozenset[str]]
 ) -> list[float]:
     """Return the share of the question's weight that each sentence covers."""
-    held = [[not words.isdisjoint(group) for words in terms] for group in groups]
+    held = [[not own.isdisjoint(word.every) for own in terms] for word in spelled]
     weights = [_rarity(len(terms), sum(row)) for row in held]
     total = math.fsum(weights) or 1.0
     return [
