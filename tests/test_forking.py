@@ -35,7 +35,7 @@ os._exit(0)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing forks on this system")
-def test_a_fork_is_told_to_open_its_own_and_can(tmp_path: Path) -> None:
+def test_a_fork_gets_an_error_and_can_open_its_own(tmp_path: Path) -> None:
     """Neither a base that it was given nor one of its own keeps a fork waiting."""
     ran = subprocess.run(
         [sys.executable, "-c", PARENT, str(tmp_path / "kb")],

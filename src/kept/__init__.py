@@ -1,5 +1,6 @@
 """Kept: the passages that deserve to be cited, and for every candidate why."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -82,12 +83,36 @@ _HOMES = {
 }
 
 
+def _refuse_a_namesake() -> None:
+    """Raise where the distribution ``kept``, another project, is installed beside us.
+
+    Both have a package of this name, and an installer writes one over the other. The
+    folder is listed because importlib.metadata takes longer to load than all of this.
+    """
+    here = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- as above
+    others = [
+        name
+        for name in os.listdir(here)  # noqa: PTH208 -- as above
+        if name.startswith("kept-") and name.endswith((".dist-info", ".egg-info"))
+    ]
+    if others:
+        msg = (
+            f"{others[0]} in {here} is another project that also installs a package "
+            "'kept', over this one; run 'pip uninstall --yes kept kept-rag', then "
+            "'pip install kept-rag'"
+        )
+        raise ImportError(msg)
+
+
+_refuse_a_namesake()
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
     """Load a public name at its first use, so that importing Kept is quick."""
     if name == "open":
         return import_module("kept.doors.library").open_base
     if name == "__version__":
-        return import_module("importlib.metadata").version("kept")
+        return import_module("importlib.metadata").version("kept-rag")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'kept' has no attribute {name!r}"

@@ -7,8 +7,9 @@ import sys
 import threading
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kept.errors import SettingsError, StoreError
+
+# The project's name on the package index, where "kept" belongs to another project.
+DISTRIBUTION = "kept-rag"
 
 # Whatever a document or a model says, the terminal is shown text, not commands.
 _OBEYED = (range(9), range(11, 32), range(127, 160))
@@ -182,6 +186,26 @@ def printable(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Turn a missing package that *what* imports into the command that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "kept":
+            raise
+        msg = (
+            f"{what} needs the package {error.name!r}, which is not installed; "
+            f"get it with: {install_command(extra)}"
+        )
+        raise SettingsError(msg) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Extra:
     """An optional *package*, in the versions from *at_least* on and *below* another.
@@ -205,8 +229,8 @@ class Extra:
             found = version(self.package)
         except PackageNotFoundError:
             msg = (
-                f"{self.package} is not installed; run "
-                f"'pip install \"kept[{self.name}]\"'"
+                f"{self.package} is not installed; "
+                f"get it with: {install_command(self.name)}"
             )
             raise SettingsError(msg) from None
         if not _numbers(self.at_least) <= _numbers(found) < _numbers(self.below):

@@ -495,7 +495,7 @@ def test_a_table_of_shares_can_be_emptied(make_base: Make) -> None:
     assert turned["reserved_shares"] == {}
 
 
-def test_who_is_displaced_by_a_change_is_told(filled: KnowledgeBase) -> None:
+def test_a_change_lists_the_passages_it_displaces(filled: KnowledgeBase) -> None:
     """A few by name, the rest by number."""
     target = next(
         c
@@ -811,7 +811,7 @@ def test_the_same_configuration_makes_no_difference(filled: KnowledgeBase) -> No
     assert list(difference_lines(explained)) == [f"= {QUESTION}"]
 
 
-def test_refusals_and_answers_are_told_apart(filled: KnowledgeBase) -> None:
+def test_refusals_and_answers_are_different(filled: KnowledgeBase) -> None:
     """A question that one configuration refuses is marked."""
     open_gate = filled.configured().changed(
         gate_enable=False, refuse_below=None, relevance_floor=0.0

@@ -17,12 +17,11 @@ ENGLISH = "The warranty of the pump covers two years of use and all of its parts
 SHORT = ("Warranties", "Policies inquiry Garantie")
 
 names = count()
-words = st.sampled_from(
-    [
-        *"policy policies policed warranty warranties inquiry café cafe résumé".split(),
-        *"the of und der les Garantien Häuser Haus KeywordIndex keyword index".split(),
-    ]
-)
+WORDS = """
+    policy policies policed warranty warranties inquiry café cafe résumé the of und der
+    les Garantien Häuser Haus KeywordIndex keyword index
+"""
+words = st.sampled_from(WORDS.split())
 texts = st.lists(words, min_size=1, max_size=8).map(" ".join)
 
 

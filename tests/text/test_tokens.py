@@ -388,7 +388,7 @@ def test_importing_loads_no_lists_and_no_stemmers() -> None:
 
 
 def test_the_analysis_has_a_name() -> None:
-    """An index can tell whether it was built by the analysis of today."""
+    """An index records which version of the analysis built it."""
     assert analysis_id().startswith("2-")
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kept.evaluation.quantities import Quantity, quantities, without_quantities
+from kept.text.quantities import Quantity, quantities, without_quantities
 
 WORDS_NEEDED = 0.8
 WORDS_SUPPORTED = 0.6

@@ -31,6 +31,7 @@ __all__ = [
     "index_terms",
     "likely_languages",
     "made_by_older_analysis",
+    "spellings",
     "stop_words",
     "term_key",
     "term_keys",
@@ -149,6 +150,11 @@ def analyse_query(text: str, languages: Sequence[str | None]) -> list[Spellings]
             spelled = (_spell(part, asked_of) for part in parts if part not in ignored)
             found += (one for one in spelled if one.exact)
     return list(dict.fromkeys(found))
+
+
+def spellings(word: str, languages: Sequence[str | None]) -> Spellings:
+    """Return the terms that a word may have in texts of these languages."""
+    return _spell(_spelled(word), tuple(languages))
 
 
 @lru_cache(maxsize=CACHED_STEMS)

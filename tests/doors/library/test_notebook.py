@@ -39,7 +39,7 @@ def base(tmp_path: Path) -> Iterator[Base]:
         yield opened
 
 
-def test_a_folder_is_taken_in_by_its_name(tmp_path: Path) -> None:
+def test_a_folder_is_ingested_by_its_name(tmp_path: Path) -> None:
     """A path, a string or a list of either; the receipts count themselves."""
     one, other = tmp_path / "one.txt", tmp_path / "other.txt"
     one.write_text("The heron fishes at dawn by the old mill.")
@@ -123,20 +123,20 @@ def test_it_is_the_same_answer_as_through_every_other_door(base: Base) -> None:
 def test_the_funnel_adds_up_and_is_drawn(base: Base) -> None:
     """Recalled and added are selected and dropped, in words and in the picture."""
     found = base.search(QUESTION)
-    told = found.explain()
+    reported = found.explain()
 
     selection = found.selection
     total = (
         f"{selection.recalled} recalled + 0 added = "
         f"{len(selection.candidates)} selected + {len(selection.dropped)} dropped"
     )
-    assert told.lines[-1] == total
-    drawn = told._repr_html_()
+    assert reported.lines[-1] == total
+    drawn = reported._repr_html_()
     assert drawn.startswith("<svg")
     assert drawn.count("<g>") == len(selection.trace) + 1
 
 
-def test_one_candidate_tells_its_story(base: Base) -> None:
+def test_one_candidate_is_explained(base: Base) -> None:
     """By its id; an unknown one is refused."""
     found = base.search(QUESTION)
 
@@ -146,7 +146,7 @@ def test_one_candidate_tells_its_story(base: Base) -> None:
         found.explain("nobody:0000")
 
 
-def test_why_not_is_told_in_sentences(base: Base) -> None:
+def test_why_not_is_explained_in_sentences(base: Base) -> None:
     """A document is named by its id."""
     [invoice] = [
         stored.document
@@ -154,9 +154,9 @@ def test_why_not_is_told_in_sentences(base: Base) -> None:
         if stored.document.source_uri.endswith("invoices.txt")
     ]
 
-    told = str(base.why_not(invoice.id, QUESTION))
+    reported = str(base.why_not(invoice.id, QUESTION))
 
-    assert invoice.id in told
+    assert invoice.id in reported
 
 
 def test_markup_in_a_passage_is_text(base: Base) -> None:
@@ -198,7 +198,7 @@ def test_a_missing_extra_is_named_with_its_command() -> None:
     """What to install is said."""
     absent = Extra("frames", "no-such-package-of-ours", "1", "2")
 
-    with pytest.raises(SettingsError, match=r'pip install "kept\[frames\]"'):
+    with pytest.raises(SettingsError, match=r'pip install "kept-rag\[frames\]"'):
         absent.demand()
     PANDAS.demand()
 

@@ -76,14 +76,14 @@ def test_a_key_reaches_the_tenant_that_it_names(served: Served) -> None:
     """What one tenant takes in, another does not find."""
     foreign = "The Leeds office of the other tenant opens at nine."
 
-    async def tell(client: Client) -> tuple[Any, ...]:
+    async def calls(client: Client) -> tuple[Any, ...]:
         return (await client.call_tool("ingest", {"text": foreign}),)
 
     async def ask(client: Client) -> tuple[Any, ...]:
         return (await client.call_tool("search", {"question": QUESTION}),)
 
     headers = bearer(served.key)
-    [taken] = over_http(served.url, tell, **headers, kept_tenant="other")
+    [taken] = over_http(served.url, calls, **headers, kept_tenant="other")
     [theirs] = over_http(served.url, ask, **headers, kept_tenant="other")
     [ours] = over_http(served.url, ask, **headers)
 
@@ -211,7 +211,7 @@ def test_the_app_answers_without_a_socket_too(tmp_path: Path) -> None:
 def test_a_tenant_is_named_in_any_script_and_trouble_inside_stays_there(
     tmp_path: Path,
 ) -> None:
-    """The header is read as UTF-8; what fails in the house is told to the log only."""
+    """The header is read as UTF-8; an internal error goes to the log only."""
     settings = Settings(store=str(tmp_path / "kb"), embedder="hash")
     app = http_app(settings, service_settings(port=8750), allow_ingest=True)
     key = app.state.service.first_key()

@@ -94,7 +94,7 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
             await client.call_tool("drop_tables", {})
         with pytest.raises(MCPError) as forbidden:
             await client.call_tool("ingest", {"text": "Not allowed."})
-        told = [
+        reported = [
             await client.call_tool("search", {}),
             await client.call_tool("search", {"question": 7, "kk": 1}),
             await client.call_tool("search", {"question": "  "}),
@@ -102,14 +102,14 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
             await client.call_tool("fetch", {"document_id": "nothing"}),
         ]
         alive = await client.call_tool("search", {"question": QUESTION})
-        return unknown.value, forbidden.value, told, alive
+        return unknown.value, forbidden.value, reported, alive
 
-    unknown, forbidden, told, alive = in_here(notes, talk)
+    unknown, forbidden, reported, alive = in_here(notes, talk)
 
     assert "there is no tool 'drop_tables'; known are: search, fetch" in unknown.message
     assert "there is no tool 'ingest'" in forbidden.message
-    assert all(result.is_error for result in told)
-    missing, wrong, empty, preset, document = map(text_of, told)
+    assert all(result.is_error for result in reported)
+    missing, wrong, empty, preset, document = map(text_of, reported)
     assert missing.startswith("question: Field required. The arguments of 'search'")
     assert "question: Input should be a valid string" in wrong
     assert "kk: Extra inputs are not permitted" in wrong
@@ -119,7 +119,7 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
     assert not alive.is_error
 
 
-def test_documents_are_taken_in_where_that_is_allowed(base: KnowledgeBase) -> None:
+def test_documents_are_ingested_where_that_is_allowed(base: KnowledgeBase) -> None:
     """The receipt says what became of the text; the next search finds it."""
     given = {"text": "The sluice opens at dawn.", "title": "Sluice", "tags": ["water"]}
 
@@ -149,7 +149,7 @@ def test_documents_are_taken_in_where_that_is_allowed(base: KnowledgeBase) -> No
     assert found.structured_content["selected"][0]["title"] == "Sluice"
 
 
-def test_a_long_list_comes_in_pages(base: KnowledgeBase) -> None:
+def test_a_long_list_is_paginated(base: KnowledgeBase) -> None:
     """Every document is listed once, whatever the number of pages."""
     count = 205
     for number in range(count):
@@ -170,7 +170,7 @@ def test_a_long_list_comes_in_pages(base: KnowledgeBase) -> None:
     assert len(uris) == len(set(uris)) == count
 
 
-def test_a_bug_is_told_to_the_log_and_not_to_the_client(
+def test_a_bug_goes_to_the_log_and_not_to_the_client(
     notes: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client hears that it is one, and goes on."""

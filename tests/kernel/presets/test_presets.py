@@ -259,7 +259,7 @@ def test_tenant_kb_without_guardrails_is_plain_hybrid_search() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "tenant_kb"])
-def test_nobody_takes_a_second_look_where_there_is_nobody(name: str) -> None:
+def test_without_a_reranker_there_is_no_rerank_stage(name: str) -> None:
     """KEPT_RERANKER=none leaves the stage out, whatever the preset's switch says."""
     names = [stage.name for stage in plan(name, PARTS).pipeline.stages]
     with_one = [stage.name for stage in plan(name, ALL_PARTS).pipeline.stages]

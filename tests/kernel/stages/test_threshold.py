@@ -221,7 +221,7 @@ def test_weak_company_of_a_good_passage_is_dropped() -> None:
 
 
 def test_equally_weak_passages_are_left_to_the_floor() -> None:
-    """With nothing good beside them, a share of the best drops nobody."""
+    """With nothing good beside them, a share of the best drops no candidate."""
     pool = candidates("a 0.9 relevance=0.02\nb 0.8 relevance=0.01")
 
     assert ids(RelevanceShare(0.5)(QUERY, pool)) == ["a", "b"]

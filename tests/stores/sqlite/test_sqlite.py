@@ -88,7 +88,7 @@ def test_a_folder_below_one_that_is_gone_is_refused(
 
 
 def test_vectors_of_another_length_are_refused(base: KnowledgeBase) -> None:
-    """The same name with another dimension is another embedder, and both are told."""
+    """The same name with another dimension is another embedder, named in the error."""
     base.store.claim("model", 512)
 
     with pytest.raises(EmbedderMismatchError, match=r"512 numbers.*64 numbers"):
@@ -148,8 +148,8 @@ def test_taking_in_does_not_wait_for_the_index_of_words(base: KnowledgeBase) -> 
     assert found.selection.candidates
 
 
-def test_searches_go_on_while_indexes_are_made_anew(base: KnowledgeBase) -> None:
-    """Whoever opens the index of words waits for nobody who waits for a search."""
+def test_searches_go_on_while_indexes_are_rebuilt(base: KnowledgeBase) -> None:
+    """Opening the keyword index does not deadlock with a rebuild."""
     for page in PAGES:
         base.add(page)
     expected = base.search(PAGES[0]).selection.candidates
@@ -196,7 +196,7 @@ def test_a_long_question_of_one_tenant_keeps_no_other_waiting(
 
 
 def test_a_closed_knowledge_base_says_so(make_base: Make) -> None:
-    """Whoever asks it after all is told to open it again."""
+    """Using it again raises an error that says to open it again."""
     base = make_base()
     base.search("anything?")
     base.close()
