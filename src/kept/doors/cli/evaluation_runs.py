@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    print_drawn,
-    print_json,
-    print_table,
-    say,
-)
+from kept.doors.cli.output import print_drawn, print_json, print_table, say
 from kept.doors.cli.progress import Tell, bar
 from kept.errors import InputError
 from kept.evaluation.collection import Collection, load_collection, load_probes
