@@ -5,12 +5,14 @@ knowledge base alone, never on how many candidates were asked for.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
+
+from kept.text.terms import frequencies, token
 
 K1 = 1.2
 B = 0.75
@@ -31,10 +33,17 @@ class QueryTerms:
     *rarity* is the inverse document frequency; a word that the knowledge base does
     not hold is charged as the rarest of all. *known* counts the chunks that hold
     each word.
+
+    A word has as many spellings as the knowledge base holds of it. Each is one of
+    *keys*, named by its place in *places*; *owners* names its word, and *shares* says
+    how much of an occurrence it counts for.
     """
 
     words: tuple[str, ...]
     keys: NDArray[np.int64]
+    places: NDArray[np.intp]
+    owners: NDArray[np.intp]
+    shares: Floats
     rarity: Floats
     known: NDArray[np.int64]
     chunks: int
@@ -44,6 +53,36 @@ class QueryTerms:
     def mass(self) -> float:
         """How much all words of the question weigh together."""
         return float(self.rarity.sum())
+
+    def occurrences(self, blobs: Sequence[bytes]) -> Floats:
+        """Return how often each word stands in each packed text, a row per text.
+
+        Of a word's spellings the one found most counts: a text may be indexed under
+        several for one and the same occurrence.
+        """
+        found = frequencies(blobs, self.keys)[:, self.places] * self.shares
+        if np.array_equal(self.owners, np.arange(len(self.words))):
+            return found
+        held = np.zeros((len(blobs), len(self.words)))
+        if len(self.owners):
+            starts = np.flatnonzero(np.diff(self.owners, prepend=-1))
+            most = np.maximum.reduceat(found, starts, axis=1)
+            held[:, self.owners[starts]] = most
+        return held
+
+    def proposals(self) -> dict[str, float]:
+        """Return the weight of each spelling by its name in the keyword index.
+
+        The sum over a word's spellings is at least what its best one counts for, so
+        what an index proposes by these weights is a bound of the exact score.
+        """
+        weights: dict[str, float] = {}
+        for place, owner in zip(
+            self.places.tolist(), self.owners.tolist(), strict=True
+        ):
+            name = token(self.keys.item(place))
+            weights[name] = weights.get(name, 0.0) + self.rarity.item(owner)
+        return weights
 
     @property
     def telling(self) -> Floats:

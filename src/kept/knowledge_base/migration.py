@@ -6,19 +6,10 @@ from pathlib import Path
 
 from kept.errors import InputError, StoreError
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import (
-    any_store_of,
-    store_exists,
-    store_writable,
-)
+from kept.knowledge_base.wiring import any_store_of, store_exists, store_writable
 from kept.stores.addresses import folder_of, told
 from kept.stores.migrate.copy import BEGIN_AGAIN, copy
-from kept.stores.migrate.mark import (
-    alone,
-    begin,
-    end,
-    refuse_unfinished,
-)
+from kept.stores.migrate.mark import alone, begin, end, refuse_unfinished
 from kept.stores.migrate.verify import Compared, compared
 from kept.stores.ports import ManagedStore
 from kept.text.tokens import analysis_id

@@ -105,6 +105,8 @@ def store_of(settings: Settings, *, writable: bool) -> ManagedStore:
     store = any_store_of(settings, writable=writable)
     try:
         refuse_unfinished(store)
+        if writable:
+            store.renew()
     except BaseException:
         store.close()
         raise

@@ -145,6 +145,10 @@ class ManagedStore(search_ports.Store, Protocol):
         """Return everything that does not fit, put right if *repair*."""
         ...
 
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        ...
+
     def rebuild(self) -> int:
         """Rebuild every index; return the number of tenants."""
         ...

@@ -28,7 +28,6 @@ from kept.stores.index_port import (
 )
 from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, Row, each, every, first, marks
-from kept.text.terms import frequencies, token
 from kept.text.tokens import analyse_query, term_key
 
 FIRST_DEPTH = 256
@@ -111,9 +110,9 @@ class SqlShelf:
 
     def weigh(self, question: str) -> QueryTerms:
         """Return the words of a question with what they weigh here."""
-        groups = analyse_query(question, self.languages())
-        known = self.holding(word for variants in groups for word in variants)
-        return weighed(groups, known, self.chunks, self.total_length)
+        spelled = analyse_query(question, self.languages())
+        known = self.holding(one for word in spelled for one in word.every)
+        return weighed(spelled, known, self.chunks, self.total_length)
 
     def holding(self, words: Iterable[str]) -> Mapping[str, int]:
         """Return how many chunks hold each of *words*."""
@@ -161,18 +160,11 @@ class SqlShelf:
         def exact(keys: Keys) -> Floats:
             whole = len(keys) <= min(depth, READ_AT_ONCE)
             lengths, blobs = (self._whole if whole else self._terms_of)(keys)
-            return bm25(terms, frequencies(blobs, terms.keys), lengths)
+            return bm25(terms, terms.occurrences(blobs), lengths)
 
-        weights = {
-            token(key): weight
-            for key, weight, known in zip(
-                terms.keys.tolist(), terms.rarity.tolist(), terms.known, strict=True
-            )
-            if known
-        }
         return ScoredLeg(
             *self.indexes.keyword.search(
-                weights,
+                terms.proposals(),
                 depth,
                 exact,
                 average_length=terms.average_length,
@@ -225,7 +217,7 @@ class SqlShelf:
         found = np.array(keys, dtype=np.int64)
         vectors = self.indexes.dense.vectors(found)
         cosines = exact_cosines(unit_of(vector), vectors)
-        occurrences = frequencies([row.terms for row in rows], terms.keys)
+        occurrences = terms.occurrences([row.terms for row in rows])
         lengths = np.array([row.length for row in rows], dtype=np.float64)
         columns = measured(terms, cosines, occurrences, lengths)
         for name, leg in legs.items():

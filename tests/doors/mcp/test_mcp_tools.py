@@ -149,6 +149,26 @@ def test_documents_are_ingested_where_that_is_allowed(base: KnowledgeBase) -> No
     assert found.structured_content["selected"][0]["title"] == "Sluice"
 
 
+def test_documents_that_are_gone_are_retired_where_writing_is_allowed(
+    base: KnowledgeBase,
+) -> None:
+    """Pruning is a tool of its own, and says that it destroys."""
+    given = {"text": "The sluice opens at dawn.", "source_uri": "river/sluice"}
+
+    async def talk(client: Client) -> tuple[Any, ...]:
+        await client.call_tool("ingest", given)
+        tools = await client.list_tools()
+        return tools, await client.call_tool("prune", {"prefix": "river/"})
+
+    tools, pruned = in_here(base, talk, allow_ingest=True)
+
+    [prune] = [tool for tool in tools.tools if tool.name == "prune"]
+    assert prune.annotations.destructive_hint
+    [receipt] = pruned.structured_content["receipts"]
+    assert (receipt["status"], receipt["source_uri"]) == ("deleted", "river/sluice")
+    assert base.documents() == []
+
+
 def test_a_long_list_is_paginated(base: KnowledgeBase) -> None:
     """Every document is listed once, whatever the number of pages."""
     count = 205

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    print_drawn,
-    print_json,
-    print_table,
-    say,
-)
+from kept.doors.cli.output import print_drawn, print_json, print_table, say
 from kept.doors.cli.progress import Report, bar
 from kept.errors import InputError
 from kept.evaluation.collection import Collection, load_collection, load_probes
@@ -200,7 +195,9 @@ def pairs(path: Path, given: EvaluationTarget, same_from: float) -> DuplicateRep
     """Hold the ingestion rules against pairs of texts."""
     loaded = load_text_pairs(path)
     with bar("embedding openings") as on_step:
-        return pairs_report(loaded, given.settings, same_from=same_from, on_step=on_step)
+        return pairs_report(
+            loaded, given.settings, same_from=same_from, on_step=on_step
+        )
 
 
 def comparison(before: Path, after: Path, gates: Iterable[str]) -> RunReport:

@@ -199,7 +199,7 @@ def _listed(tool: Tool) -> types.Tool:
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.writes,
-            destructive_hint=False,
+            destructive_hint=tool.destroys,
             idempotent_hint=True,
             open_world_hint=tool.writes,
         ),

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, Field
-from typing_extensions import TypedDict
 
+from kept.doors.http.document_writes import Receipts
 from kept.doors.http.routes.documents import DocumentWithText
 from kept.doors.http.schemas import (
     AnswerIn,
     Body,
     DocumentIn,
     Line,
+    PruneIn,
     SearchIn,
     WhyNotIn,
 )
@@ -29,7 +30,6 @@ from kept.search.answer.ask import AskedJson, answer_facts, asked_json
 from kept.search.query_log import search_facts
 from kept.search.render import (
     FoundJson,
-    ReceiptJson,
     document_json,
     found_json,
     receipt_json,
@@ -43,12 +43,6 @@ class FetchArguments(Body):
     """The document to return."""
 
     document_id: Line = Field(min_length=1, description="As a search names it.")
-
-
-class IngestResult(TypedDict):
-    """A receipt for every text that was submitted."""
-
-    receipts: list[ReceiptJson]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +70,7 @@ class Tool:
     result: Any
     run: Callable[[Client, Any], ToolResult]
     writes: bool = False
+    destroys: bool = False
 
 
 def _search(client: Client, asked: SearchIn) -> ToolResult:
@@ -131,6 +126,15 @@ def _ingest(client: Client, given: DocumentIn) -> ToolResult:
     value = {"receipts": receipts}
     known = {"facts": {"documents": [one["document_id"] for one in receipts]}}
     return ToolResult(value=value, text=_json(value), known=known)
+
+
+def _prune(client: Client, given: PruneIn) -> ToolResult:
+    client.require_writer()
+    retired = client.base().prune(given.prefix, frozenset(given.keep))
+    value = {"receipts": list(map(receipt_json, retired))}
+    return ToolResult(
+        value=value, text=f"retired {len(retired)}", known={"target": given.prefix}
+    )
 
 
 def _ingested(client: Client, given: DocumentIn) -> list[Receipt]:
@@ -217,8 +221,19 @@ TOOLS = (
         "that is stored already is reused; a later text of the same source_uri "
         "replaces the earlier one.",
         arguments=DocumentIn,
-        result=IngestResult,
+        result=Receipts,
         run=_ingest,
         writes=True,
+    ),
+    Tool(
+        name="prune",
+        title="Retire documents that are gone",
+        description="Retire the documents whose source begins with a prefix and is "
+        "not in the list of those that still exist.",
+        arguments=PruneIn,
+        result=Receipts,
+        run=_prune,
+        writes=True,
+        destroys=True,
     ),
 )

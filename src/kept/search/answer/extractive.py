@@ -23,11 +23,11 @@ from kept.text.statements import (
 )
 from kept.text.tokens import (
     SPACELESS,
-    analyse,
     analyse_query,
     content_words,
     detect_language,
-    stems,
+    index_terms,
+    spellings,
 )
 
 AT_MOST = 3
@@ -131,7 +131,8 @@ def extracts(
         for place, candidate in enumerate(candidates)
         for one in _said(place + 1, candidate, languages[place])
     ]
-    groups = analyse_query(question, tuple(dict.fromkeys(languages)))
+    spelled = analyse_query(question, tuple(dict.fromkeys(languages)))
+    groups = [word.every for word in spelled]
     own, coverages = _coverages(groups, said)
     # A sentence that says it itself goes before one that only stands under it.
     scores = [(one + whole) / 2 for one, whole in zip(own, coverages, strict=True)]
@@ -200,14 +201,14 @@ def missing_words(question: str, candidates: Iterable[Candidate]) -> tuple[str, 
     for one in candidates:
         language = detect_language(one.chunk.text)
         languages[language] = None
-        held.update(analyse(one.chunk.text, language), _named(one, language))
+        held.update(index_terms(one.chunk.text, language), _named(one, language))
     if not languages:
         return ()
     return tuple(
         word
         for word in content_words(question)
         if not _SPACELESS.search(word)
-        and held.isdisjoint(stems(word, tuple(languages)))
+        and held.isdisjoint(spellings(word, tuple(languages)).every)
     )
 
 
@@ -215,7 +216,7 @@ def _said(source: int, candidate: Candidate, language: str | None) -> list[_Said
     text = candidate.chunk.text
     named = _named(candidate, language)
     headings = [
-        (one.start(), frozenset(analyse(one[1], language)))
+        (one.start(), frozenset(index_terms(one[1], language)))
         for one in _HEADING.finditer(text)
     ]
     found = statements(text) or _plain_only(text)
@@ -224,7 +225,7 @@ def _said(source: int, candidate: Candidate, language: str | None) -> list[_Said
             source,
             candidate,
             one,
-            frozenset(analyse(one.text, language)),
+            frozenset(index_terms(one.text, language)),
             named.union(*(words for at, words in headings if at < one.start)),
         )
         for one in found
@@ -243,7 +244,7 @@ def _named(candidate: Candidate, language: str | None) -> frozenset[str]:
     document = candidate.document
     path = getattr(candidate.chunk, "heading_path", None) or ()
     file = PurePath(document.source_uri.rpartition("/")[2]).stem
-    return frozenset(analyse("\n".join((document.title, file, *path)), language))
+    return frozenset(index_terms("\n".join((document.title, file, *path)), language))
 
 
 def _coverages(

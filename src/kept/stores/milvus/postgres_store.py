@@ -110,6 +110,13 @@ class MilvusPostgresStore(PostgresStore):
                 self.shelf_on(connection)
         return len(self.tenants())
 
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        done = super().renew()
+        if done:
+            self.rebuild()
+        return done
+
     def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
         findings = super().examine(repair=repair)

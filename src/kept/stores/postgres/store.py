@@ -12,7 +12,7 @@ from kept.stores.postgres.advisory_locks import AdvisoryHolds
 from kept.stores.postgres.connection import Options, PostgresDatabase
 from kept.stores.postgres.dense import Nearest, Vectors
 from kept.stores.postgres.dialect import PostgresConnection
-from kept.stores.postgres.doctor import examine, rebuild
+from kept.stores.postgres.doctor import examine, reanalyse, rebuild
 from kept.stores.postgres.documents import PostgresBooks
 from kept.stores.postgres.hnsw import Growth, stands
 from kept.stores.postgres.migrations import migrate, vector_schema
@@ -23,6 +23,7 @@ from kept.stores.postgres.server_errors import translated
 from kept.stores.postgres.shelf import PostgresShelf, SnapshotIndexes
 from kept.stores.postgres.spool import TableSpool
 from kept.stores.postgres.writer import PostgresIntake
+from kept.stores.reanalysis import older
 from kept.stores.sql import Connection, first, only
 from kept.stores.statistics_delta import as_state
 from kept.stores.writer import SqlIntake
@@ -99,6 +100,10 @@ class PostgresStore(Catalogue):
         """Remove the vectors and graphs of embedders that the store no longer has."""
         sweep(self.database)
         self.growth.renew()
+
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        return reanalyse(self.database, older)
 
     def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""

@@ -9,11 +9,11 @@ from kept.errors import StoreCorruptError
 from kept.stores.index_port import Indexes
 from kept.stores.meta import embedder_in
 from kept.stores.ports import DoctorFinding
-from kept.stores.reanalysis import outdated, reanalyse
+from kept.stores.reanalysis import outdated, reanalyse, recount_states
 from kept.stores.sql import Connection, each, every, only
 from kept.stores.sqlite.index.vector_file import IndexTorn
 from kept.stores.sqlite.store import SqliteStore
-from kept.stores.statistics import differences, recount
+from kept.stores.statistics import differences
 
 BATCH = 2_000
 
@@ -41,10 +41,7 @@ def examine(store: SqliteStore, *, repair: bool) -> list[DoctorFinding]:
 def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> DoctorFinding:
     """Analyse again what another version of the analysis has stored."""
     if repair:
-        reanalyse(store.database)
-        with store.database.writing() as connection:
-            for (no,) in every(connection, "SELECT no FROM tenants"):
-                _recount(connection, no)
+        reanalyse(store.database, outdated)
         rebuild(store)
     return DoctorFinding(
         what="words",
@@ -132,7 +129,7 @@ def _statistics(
         return
     if repair:
         with store.database.writing() as connection:
-            _recount(connection, tenant)
+            recount_states(connection, tenant)
     for what in differing:
         yield DoctorFinding(
             what="statistics",
@@ -140,14 +137,6 @@ def _statistics(
             detail=f"{what} differ from the chunks",
             repaired=repair,
         )
-
-
-def _recount(connection: apsw.Connection, tenant: int) -> None:
-    again = recount(connection, tenant)
-    connection.execute(
-        "UPDATE tenants SET chunks = ?, terms = ?, state = ? WHERE no = ?",
-        (again.chunks, again.length, again.state, tenant),
-    )
 
 
 def _indexes(

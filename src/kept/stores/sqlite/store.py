@@ -26,6 +26,7 @@ from kept.stores.meta import (
 )
 from kept.stores.ports import DoctorFinding
 from kept.stores.queries import last_change
+from kept.stores.reanalysis import older, reanalyse
 from kept.stores.service.spool import FolderSpool
 from kept.stores.shelf import SqlShelf
 from kept.stores.sql import Connection, first
@@ -214,6 +215,13 @@ class SqliteStore(Catalogue):
         for folder in (self.folder / "indexes").glob("*"):
             if folder.name != current:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        done = reanalyse(self.database, older)
+        if done:
+            self.sweep()
+        return done
 
     def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
