@@ -40,6 +40,7 @@ class MilvusCollection:
     def catch_up(self, truth: Truth, seq: int) -> None:
         """Apply what the truth has and the collection lacks, at least up to *seq*."""
         with self._lock, self._alone(), truth.alone:
+            # Another thread caught up while this one waited for the lock.
             if self.seq >= seq:
                 return
             mark = self._usable_mark(truth)

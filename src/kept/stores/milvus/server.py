@@ -29,7 +29,9 @@ from kept.stores.milvus.term_names import LONGEST_TEXT
 from kept.stores.sqlite.index.vector_file import Scored
 
 CONSISTENCY = "Strong"
+# Milvus returns at most so many rows of a search.
 MOST_FOUND = 16_384
+# Well below the largest message that the server takes.
 AT_ONCE_BYTES = 8_000_000
 MARKER = -1
 K1, B = 1.2, 0.75
@@ -177,6 +179,8 @@ class MilvusServer:
                 }
                 for row in part
             ]
+            # An insert that is sent twice would store the rows twice; an upsert may be
+            # repeated.
             self._asked("insert" if new else "upsert", name, written, again=not new)
 
     def remove(self, name: str, keys: Sequence[int]) -> None:
@@ -268,6 +272,7 @@ class MilvusServer:
         """
         until = time.monotonic() + self.address.patience_seconds
         pause = _FIRST_PAUSE_SECONDS
+        # Without a timeout the client waits for a silent server for ever.
         named["timeout"] = self.address.timeout_seconds
         while True:
             client = None
@@ -322,6 +327,8 @@ class MilvusServer:
                 token=self.address.token,
                 db_name=self.address.database,
                 timeout=self.address.timeout_seconds,
+                # Clients share a connection by address otherwise, and closing one would
+                # close it for all.
                 dedicated=True,
             )
         )

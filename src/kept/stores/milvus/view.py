@@ -39,6 +39,8 @@ DEEPER = 4
 FEW_ALLOWED = 512
 NAMED_DOCUMENTS = 20_000
 _SLACK = 1e-6
+# Our score over the server's is about the same for all chunks; as long as the ratios
+# differ by less than this, the last proposal bounds the unseen.
 _AGREE = 1.1
 
 Floats = NDArray[np.float64]
@@ -302,6 +304,7 @@ def _searched(recall: JudgedProposals, leg: Callable[[str], Scored]) -> Scored:
         for keys, found in parts
         for key, score in zip(keys.tolist(), found.tolist(), strict=True)
     }
+    # A chunk may come from several parts; its exact score is the same in each.
     keys = np.array(list(scores), np.int64)
     return best(keys, np.array(list(scores.values())), recall.limit)
 

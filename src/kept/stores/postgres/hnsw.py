@@ -14,6 +14,7 @@ from kept.stores.postgres.server_errors import translated
 from kept.stores.postgres.tenant_scope import each_tenant
 from kept.stores.sql import every, first
 
+# Limits of pgvector's HNSW index: 2,000 dimensions of float32, 4,000 of half precision.
 LONGEST_WHOLE = 2_000
 LONGEST_HALVED = 4_000
 
@@ -61,6 +62,8 @@ def build(
             with translated(database.where):
                 with connection.settled():
                     found = stands(connection, epoch, tenant)
+                # CREATE INDEX CONCURRENTLY leaves an invalid index behind when it is
+                # interrupted.
                 if found is False:
                     connection.execute(f"DROP INDEX CONCURRENTLY kept.{name}")
                 if not found:
@@ -112,6 +115,8 @@ class Growth:
         """Build a tenant's graph if it has outgrown a scan; each node tries once."""
         if not self.outgrown(chunks) or tenant in self._settled:
             return
+        # Before the attempt: one that fails, for example for lack of rights, would fail
+        # with every document.
         self._settled.add(tenant)
         try:
             with self._database.reading() as connection:

@@ -25,6 +25,7 @@ from kept.stores.sqlite.index.vector_file import Scored, best
 from kept.text.terms import key_of
 
 LEAST_PROPOSED = 100
+# The server sums in another order, so its last bits differ from ours.
 MARGIN = 1e-8
 
 _SUMMED = """

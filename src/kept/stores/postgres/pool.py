@@ -38,6 +38,8 @@ class Pool:
         self._connect = connect
         self._places = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
+        # The last one used is taken first, so that those beyond the need go idle and
+        # are closed.
         self._idle: deque[Idle] = deque()
         self._made: dict[Raw, float] = {}
         self._closed = False
@@ -51,6 +53,8 @@ class Pool:
                 if self._idle:
                     raw, _, self._made[raw] = self._idle.pop()
                     return Taken(raw, used=True)
+            # Outside the lock: connecting can take seconds, and must not keep others
+            # from idle connections.
             raw = self._connect()
         except BaseException:
             self._places.release()

@@ -34,6 +34,7 @@ class Replicas:
             connect_timeout_seconds=CONNECT_SECONDS,
             silence_seconds=CONNECT_SECONDS,
             wait_seconds=CONNECT_SECONDS,
+            # No waiting for a replica: the primary can answer.
             patience_seconds=0.0,
         )
         self.databases = [
@@ -82,6 +83,7 @@ class Replicas:
         One that was promoted replays nothing any more and is a primary itself.
         """
         written = self._primary.written
+        # Nothing was written from here, so any state will do.
         if not written:
             return True
         with database.reading() as connection:
@@ -89,6 +91,7 @@ class Replicas:
                 connection,
                 "SELECT pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint",
             )
+        # NULL: the server was promoted and is a primary itself.
         return replayed is None or replayed >= written
 
     def _leave_alone(self, database: PostgresDatabase, error: StoreError) -> None:

@@ -29,6 +29,7 @@ from kept.stores.statistics_delta import as_state
 from kept.stores.writer import SqlIntake
 from kept.text.tokens import analysis_id
 
+# As in the embedded store: so many are scanned, which is exact.
 SCANNED_WHOLE = 20_000
 
 logger = Logger(__name__)
@@ -127,6 +128,8 @@ class PostgresStore(Catalogue):
     def _claimed(self, embedder_id: str, dimension: int) -> tuple[str, int]:
         """Name the embedder, unless another node was quicker."""
         with self.database.writing() as connection:
+            # Two nodes may meet an empty database at once; an insert alone would let
+            # both believe that theirs is the embedder.
             self.database.alone(connection, "embedder")
             found = embedder_in(connection)
             if found is not None:

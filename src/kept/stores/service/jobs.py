@@ -137,6 +137,8 @@ class Jobs:
             rows = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ?1"  # noqa: S608 -- ours
+                # PostgreSQL cannot infer the type of a value that is only compared with
+                # NULL.
                 " AND (CAST(?2 AS BIGINT) IS NULL OR no < ?2)"
                 " ORDER BY no DESC LIMIT ?3",
                 (tenant, before, limit),
@@ -204,6 +206,8 @@ class Jobs:
         """
         with self.database.writing() as connection:
             for no, job_id in _waiting(connection):
+                # A running job whose name is free belongs to a dead process; whose name
+                # is held, to a live one.
                 if not self._holds.take(job_id):
                     continue
                 row = first(
@@ -214,6 +218,7 @@ class Jobs:
                 )
                 if row is not None:
                     return _job(row)
+                # It ended or was cancelled between the list and the update.
                 self._holds.release(job_id)
         return None
 

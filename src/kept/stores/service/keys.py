@@ -19,6 +19,7 @@ PREFIX = "kept"
 ID_BYTES = 6
 SECRET_BYTES = 32
 SERVICE_SECRET = "service_secret"  # noqa: S105 -- the name of a row
+# Compared where there is no key, so that an unknown id takes as long as a wrong secret.
 _NOBODY = bytes(32)
 _COLUMNS = "id, tenant, principal, role, rate, created_at, revoked_at"
 
@@ -32,6 +33,8 @@ class Role(StrEnum):
 
     def includes(self, other: "Role") -> bool:
         """Return whether this role may do all that *other* may."""
+        # An enum keeps the order of its definition, from the smallest role to the
+        # largest.
         order = list(Role)
         return order.index(self) >= order.index(other)
 

@@ -77,6 +77,8 @@ class SqliteDatabase:
         with self._relaxing, translated(self.path):
             if self._relaxed is None:
                 self._relaxed = self._connect()
+                # A connection of its own: `synchronous` belongs to the connection, and
+                # that of the writer has to stay at full.
                 self._relaxed.pragma("synchronous", "normal")
             with transaction(self._relaxed, "IMMEDIATE"):
                 yield self._relaxed

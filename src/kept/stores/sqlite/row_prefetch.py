@@ -19,9 +19,11 @@ from kept.errors import StoreError
 from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, every, marks
 
+# Measured: four threads halve the time of 110 cold chunks, eight are no better.
 _THREADS = 4
 _FEW = 16
 _CALLS_AFTER_A_READ = 8
+# getrusage counts blocks of 512 bytes, the database has pages of 4,096.
 _MANY_BLOCKS = 24 * 4096 // 512
 
 _THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)

@@ -40,6 +40,7 @@ from kept.stores.writer import SqlIntake
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
+# Bounds the memory of each tenant's cache; a fuller one starts again empty.
 CACHED_DOCUMENTS = 50_000
 
 
@@ -126,6 +127,8 @@ class SqliteStore(Catalogue):
                 if indexes.dense.seq != seq or indexes.keyword.seq != seq:
                     indexes.catch_up(connection, seq)
                 with indexes.lock.reading():
+                    # Another thread may have moved the indexes on between catching up
+                    # and locking; then begin again with a new snapshot.
                     if indexes.hold(seq):
                         if isinstance(indexes, TenantIndexes):
                             self.ahead.searched(indexes.folder, indexes.files)
@@ -187,6 +190,8 @@ class SqliteStore(Catalogue):
         """Return where indexes are kept: a read-only store has them elsewhere."""
         if self.writable:
             return self.folder / "indexes"
+        # Indexes are derived, so a read-only store can build its own in a temporary
+        # folder.
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="kept-")
         return Path(self._scratch.name)

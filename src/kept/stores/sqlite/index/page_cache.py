@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 PAGE = 4096
 FEW_ROWS = 16
+# A look at a page is a system call, so only a sample of the rows is looked at, and a
+# smaller one once all were in memory eight times in a row.
 LOOKED_AT, LOOKED_AT_IF_SURE = 16, 4
 SURE_AFTER = 8
+# The default read-ahead window of Linux block devices.
 _ONE_WISH = 1 << 17
 
 
@@ -37,6 +40,8 @@ class FilePages:
         if flag is None:
             return None
         try:
+            # RWF_NOWAIT fails instead of reading from the disk; mincore() would need
+            # the mapping.
             os.preadv(self._descriptor, [bytearray(1)], offset, flag)
         except BlockingIOError:
             return False

@@ -118,6 +118,9 @@ class TenantIndexes:
         but not what is stored by now.
         """
         reached = max(self.dense.seq, self._keyword.seq if self._keyword else 0)
+        # A reader of an older snapshot also finds the index ahead of it. Only an index
+        # ahead of what is committed belongs to another history, such as before a
+        # restored backup.
         if reached > seq and reached > (end := self._by_now()):
             problem = f"it holds change {reached}, the truth ends with {end}"
             logger.warning("index_rebuilt", index=self.folder.name, why=problem)
@@ -186,6 +189,8 @@ class TenantIndexes:
             keys.append(no)
             blobs.append(blob)
         vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
+        # Every place that the document ever had is taken out: its new version may have
+        # fewer chunks.
         removed = [
             document << ORD_BITS | place
             for document, chunks in documents.items()
@@ -221,6 +226,8 @@ def changed(
             return
         documents: dict[int, int] = {}
         for _, document, chunks in rows:
+            # The same document may have changed twice in a batch; its larger size
+            # covers the rows of both.
             documents[document] = max(chunks, documents.get(document, 0))
         after = rows[-1][0]
         yield documents, after

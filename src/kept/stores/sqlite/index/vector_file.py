@@ -35,6 +35,8 @@ Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _HEADER = struct.Struct("<IqQIII")
 _CHECKED_FROM = 4
+# Random rather than counted: after a rebuild a count would begin again at one, and a
+# process with the old files open could not tell them apart.
 _GENERATION_BITS = 48
 
 
@@ -163,6 +165,8 @@ class RowFiles:
             json.dump(asdict(self.manifest), file)
             file.flush()
             os.fsync(file.fileno())
+        # rename() is atomic, but only an fsync of the folder makes it survive a power
+        # cut.
         fresh.replace(target)
         _sync_folder(self.folder)
 
@@ -189,6 +193,8 @@ class RowFiles:
         if len(self._map) < upto:
             width, count = self.manifest.dimension, self.demand(upto)
             mapped = np.memmap(self.vectors_path, np.float32, "r", shape=(count, width))
+            # Indexing a memmap returns a memmap, whose bookkeeping is slow for many
+            # small reads.
             self._map = mapped.view(np.ndarray)
         return self._map
 
@@ -216,6 +222,8 @@ class RowFiles:
         first, offset = place
         payload = vectors.tobytes()
         with self.vectors_path.open("r+b") as file:
+            # Rows are written before the log record that names them; beyond the last
+            # whole record lies the rest of a killed writer.
             file.truncate(first * 4 * self.manifest.dimension)
             file.seek(0, os.SEEK_END)
             file.write(payload)
