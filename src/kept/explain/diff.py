@@ -156,6 +156,8 @@ def _moved(before: Answered, after: Answered) -> Iterator[Moved]:
     titles = {c.id: c.document.title for c in both}
     stayed = [chunk for chunk in old if chunk in new]
     again = [chunk for chunk in new if chunk in old]
+    # Places are compared among those that stayed: one that comes in at the top would
+    # otherwise move all the others.
     reordered = {a for a, b in zip(stayed, again, strict=True) if a != b}
     for chunk in (*new, *(c for c in old if c not in new)):
         if chunk not in old:

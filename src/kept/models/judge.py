@@ -70,6 +70,8 @@ class LLMJudge:
         The query's text is the evidence, its item names the label. A query without
         an item is a question, and the passages are judged as answers to it.
         """
+        # In the order of the cap that follows, so that reading less gives the same
+        # selection.
         served = seated(candidates)
         references = [_reference(query, c) for c in served]
         opinions = self.read(references)
@@ -86,6 +88,8 @@ class LLMJudge:
                     return opinions + [Opinion.UNSURE] * (
                         len(references) - len(opinions)
                     )
+                # Never more at once than may still be accepted: each further opinion
+                # would be paid for and not used.
                 wave = min(self.at_once, self.enough - accepted)
             else:
                 wave = len(references)
@@ -150,6 +154,8 @@ class LLMJudge:
             return [future.result() for future in asked]
         finally:
             called_off.set()
+            # Without waiting: a judge that hangs must not delay the error of another.
+            # The flag keeps the abandoned threads from calling again.
             pool.shutdown(wait=False, cancel_futures=True)
 
 

@@ -114,6 +114,7 @@ class EndpointReranker:
 
     def _scaled(self, score: float, body: str) -> float:
         if self._scale == "logit":
+            # exp() overflows beyond 709.
             score = 1 / (1 + math.exp(-max(-700.0, min(700.0, score))))
         if not 0 <= score <= 1:
             expected = "scores in 0..1 (a service with raw scores needs scale=logit)"

@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+# 64 bits: a passage cannot guess it, and a model still copies it without error.
 NONCE_CHARS = 16
 
+# Full-width and small forms too: some tokenizers normalise them to ASCII.
 _OPEN, _CLOSE = "[<\uff1c\ufe64]", "[>\uff1e\ufe65]"
 _BARS = "[|\uff5c]"
 _ROLES = "system|assistant|developer|user|human|tool|function|model|ipython"
@@ -70,6 +72,7 @@ def nonce_for(secret: bytes, *texts: str) -> str:
         digest = hmac.new(secret, counter.to_bytes(4, "big"), "sha256")
         for text in texts:
             data = text.encode("utf-8", "surrogatepass")
+            # The length keeps two texts apart that join to the same bytes.
             digest.update(len(data).to_bytes(8, "big") + data)
         nonce = digest.hexdigest()[:NONCE_CHARS]
         if not any(nonce in text for text in texts):
