@@ -85,7 +85,7 @@ class Diversity:
 
 
 def crowding(pool: Pool, at_most: int) -> bool:
-    """Tell whether a document has more than *at_most* of the candidates."""
+    """Return whether a document has more than *at_most* of the candidates."""
     documents = pool.roll.documents[pool.rows]
     documents.sort()
     return bool(np.count_nonzero(documents[at_most:] == documents[:-at_most]))

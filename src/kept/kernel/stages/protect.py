@@ -1,4 +1,4 @@
-"""Dominance: a near-perfect match cannot be talked out of the result."""
+"""Protection: a near-perfect match cannot be dropped by a later stage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class ProtectNearMatches:
         return shielding(pool, Reason.NEAR_MATCH, evidence)
 
     def _read(self, pool: Pool, row: int) -> bool:
-        """Tell whether the nearness of a candidate means anything."""
+        """Return whether the nearness of a candidate means anything."""
         least = 1.0 - self.distance
         return not self.borne_out or pool.reading(row, "meaning", least) >= least
 
@@ -76,6 +76,7 @@ class ProtectKeywordHit:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Shield the one strongest hit of the keyword leg."""
+        # Only the first wave: a larger k must not protect another candidate.
         leading = pool.first_wave()
         hits = pool.keeping(leading.rows[leading.readings("in_keyword") != 0.0])
         best = hits.best(self.signal)
@@ -93,6 +94,7 @@ class ProtectKeywordHit:
 
     def _best_protected(self, pool: Pool) -> float | None:
         """Return the best score of the protected, pins aside, where it counts."""
+        # Pins take no place from others, so they are no bar.
         near = pool.protected - pool.roll.pinned
         scores = [pool.scores.item(row) for row in near]
         return max(scores, default=None) if self.above_near else None

@@ -60,15 +60,15 @@ def dropping(
     waived: NDArray[np.bool_] | None = None,
 ) -> Weighed:
     """Drop the *weak* for *reason*; spare the protected and those who are *waived*."""
-    told = pool.rows[weak]
-    if not len(told):
+    decided_on = pool.rows[weak]
+    if not len(decided_on):
         return Weighed(pool)
     gone = weak & ~pool.shielded() if pool.protected else weak
     if waived is not None:
         gone = gone & ~waived
 
     def decide() -> Iterator[Decision]:
-        for row, dropped in zip(told.tolist(), gone[weak].tolist(), strict=True):
+        for row, dropped in zip(decided_on.tolist(), gone[weak].tolist(), strict=True):
             verdict = DROPPED if dropped else SPARED
             yield decided(pool.roll.ids[row], verdict, reason, evidence(row))
 
