@@ -32,7 +32,7 @@ def test_the_python_reference_shows_signatures_and_fields() -> None:
     """Methods with their arguments and defaults, and what a value holds."""
     page = (DOCS / "reference" / "python.md").read_text("utf-8")
 
-    assert "kept.open(folder='./.kept', *, watch=None, **settings)" in page
+    assert "kept.open(path='./.kept', *, create=False, tenant=None, " in page
     assert "- `delete(document_id, *, with_aliases=False)`: Delete a document" in page
     assert "Fields: `reason`, `message`, `evidence`." in page
 
@@ -85,7 +85,6 @@ def test_every_dependency_has_its_reason() -> None:
     [
         "kept.evaluation.retriever_check",
         "kept.knowledge_base.base",
-        "kept.doors.library.base",
         "kept.knowledge_base.select",
         "kept.knowledge_base.telemetry",
     ],

@@ -178,7 +178,8 @@ def test_the_service_shows_its_pages(installed: Fresh, tmp_path: Path) -> None:
 
 
 MISSING = {
-    "frames": "import kept; kept.open('kb', embedder='hash').search('q').to_pandas()",
+    "frames": "import kept; kb = kept.open('kb', create=True, embedder='hash'); "
+    "kb.search('q').to_pandas()",
     "haystack": "import kept.doors.haystack",
     "langchain": "import kept.doors.langchain",
     "llama-index": "import kept.doors.llama_index",

@@ -111,7 +111,7 @@ def test_a_search_logs_nothing_and_loads_no_logger(tmp_path: Path) -> None:
     code = (
         "from kept.doors.cli.output import log_to_stderr; "
         "log_to_stderr(); import kept; "
-        f"base = kept.open({str(tmp_path)!r}, embedder='hash'); "
+        f"base = kept.open({str(tmp_path)!r}, create=True, embedder='hash'); "
         "receipts = base.add('The invoice was paid on 3 March.'); "
         "found = base.search('When was the invoice paid?'); base.close()"
     )

@@ -52,7 +52,7 @@ class InstalledModel:
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Report progress to nobody: *done* of *total* (0 if unknown) of a *step*."""
+    """Ignore progress: *done* of *total* (0 if unknown) of a *step*."""
 
 
 def models_folder() -> Path:

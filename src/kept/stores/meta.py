@@ -1,4 +1,4 @@
-"""What a store knows of itself: its embedder, and which indexes belong to it."""
+"""Facts about the store itself: its embedder, and the epoch of its indexes."""
 
 import hashlib
 import secrets

@@ -1,4 +1,4 @@
-"""A shelf: one tenant's knowledge at one moment, as a query sees it."""
+"""A shelf: a snapshot of one tenant, as a query reads it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +32,7 @@ from kept.text.tokens import analyse_query, term_key
 
 FIRST_DEPTH = 256
 DEEPER = 8
+# Well below SQLite's limit of 32,766 values in a statement.
 READ_AT_ONCE = 1_000
 
 Keys = NDArray[np.int64]
@@ -158,6 +159,8 @@ class SqlShelf:
     ) -> ScoredLeg:
 
         def exact(keys: Keys) -> Floats:
+            # The first proposals will most likely be handed over, so their whole rows
+            # are read at once instead of twice.
             whole = len(keys) <= min(depth, READ_AT_ONCE)
             lengths, blobs = (self._whole if whole else self._terms_of)(keys)
             return bm25(terms, terms.occurrences(blobs), lengths)
@@ -209,6 +212,8 @@ class SqlShelf:
     ) -> Pool:
         """Return every chunk of the *legs* with all that was measured of it."""
         forced = _numbers(self.connection, self.tenant, pinned)
+        # Sorted, so that rows, columns and therefore every later sum come in one order,
+        # whichever leg found them.
         keys = sorted(
             {*forced, *(key for leg in legs.values() for key in leg.keys.tolist())}
         )

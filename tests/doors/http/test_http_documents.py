@@ -55,6 +55,22 @@ def test_a_text_becomes_a_document(house: House) -> None:
     assert (chunk["text"], chunk["tags"]) == (TEXT, ["leave"])
 
 
+def test_sources_that_are_not_listed_are_retired(house: House) -> None:
+    """Pruning is for every door: of a prefix, what is not listed goes."""
+    for name in ("handbook/leave", "handbook/travel", "crm/1"):
+        house.add(f"A text about {name}, which is a source.", source_uri=name)
+
+    body = {"prefix": "handbook/", "keep": ["handbook/leave"]}
+    answer = house.ask("POST", "/v1/documents/prune", json=body)
+    left = house.ask("GET", "/v1/documents").json()["documents"]
+    empty = house.ask("POST", "/v1/documents/prune", json={"prefix": ""})
+
+    [receipt] = answer.json()["receipts"]
+    assert (receipt["status"], receipt["source_uri"]) == ("deleted", "handbook/travel")
+    assert {one["source_uri"] for one in left} == {"handbook/leave", "crm/1"}
+    assert empty.status_code == 422
+
+
 def test_files_become_documents_and_broken_ones_say_why(house: House) -> None:
     """Each file has its receipt; one that cannot be read fails alone."""
     files = [

@@ -63,7 +63,7 @@ def test_a_change_of_directory_does_not_move_the_store(
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "base").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    with kept.open("base", embedder="hash") as base:
+    with kept.open("base", create=True, embedder="hash") as base:
         base.add("The office opens at nine.")
 
         monkeypatch.chdir(elsewhere)
@@ -215,7 +215,7 @@ def test_a_program_may_close_it_when_it_ends(tmp_path: Path) -> None:
     folder = str(tmp_path / "at exit")
     program = f"""
 import atexit, kept
-base = kept.open({folder!r}, embedder="hash")
+base = kept.open({folder!r}, create=True, embedder="hash")
 base.add({PAGES[1]!r})
 atexit.register(base.close)
 base.search("INV-49302")

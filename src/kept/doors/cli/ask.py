@@ -26,11 +26,7 @@ from kept.doors.cli.output import (
     say_all,
     shortened,
 )
-from kept.doors.cli.search import (
-    Intent,
-    K,
-    Pin,
-)
+from kept.doors.cli.search import Intent, K, Pin
 from kept.errors import KeptError
 from kept.search.answer.answer import verdict
 from kept.search.answer.ask import Asked, asked_json

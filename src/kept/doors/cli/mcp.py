@@ -9,16 +9,8 @@ import typer
 
 from kept._runtime import needing
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    INTERRUPTED,
-    INTERRUPTION,
-    complain,
-)
-from kept.doors.cli.serve import (
-    Host,
-    Port,
-    tell,
-)
+from kept.doors.cli.output import INTERRUPTED, INTERRUPTION, complain
+from kept.doors.cli.serve import Host, Port, tell
 from kept.errors import SettingsError
 from kept.knowledge_base.base import KnowledgeBase
 

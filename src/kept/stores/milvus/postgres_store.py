@@ -1,4 +1,4 @@
-"""The Milvus store of many nodes: PostgreSQL is the truth, a Milvus has the indexes."""
+"""The Milvus store of many nodes: documents in PostgreSQL, indexes in Milvus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -102,7 +102,7 @@ class MilvusPostgresStore(PostgresStore):
         self.collections.sweep(current)
 
     def rebuild(self) -> int:
-        """Build everything that is derived anew; return of how many tenants."""
+        """Rebuild everything that is derived; return the number of tenants."""
         super().rebuild()
         for name in self.tenants():
             with self.database.reading(name) as connection:

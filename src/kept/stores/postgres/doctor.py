@@ -47,7 +47,7 @@ def examine(
 
 
 def rebuild(database: PostgresDatabase) -> int:
-    """Write everything that is derived anew; return of how many tenants."""
+    """Rewrite everything that is derived; return the number of tenants."""
     with database.reading() as connection:
         tenants = [name for _, name in each_tenant(connection)]
     for name in tenants:
@@ -58,7 +58,7 @@ def rebuild(database: PostgresDatabase) -> int:
 def _analysis(
     database: PostgresDatabase, analysis: str, *, repair: bool
 ) -> DoctorFinding:
-    """Make the words anew that another version of the analysis made."""
+    """Analyse again what another version of the analysis has stored."""
     if repair:
         reanalyse(database, outdated)
     return DoctorFinding(
@@ -139,7 +139,7 @@ def _lost(connection: PostgresConnection, vector: str) -> Iterator[tuple[str, st
     ):
         (count,) = only(connection, sql, values)
         if count:
-            advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
+            advice = "; 'kept reembed' creates them again" if "vector" in what else ""
             yield what, f"{count} rows{advice}"
 
 
@@ -237,7 +237,7 @@ def _rebuilt(database: PostgresDatabase, name: str) -> None:
 
 
 def _derive(connection: PostgresConnection, tenant: int) -> None:
-    """Write everything of a tenant anew that follows from its documents."""
+    """Rewrite everything of a tenant that follows from its documents."""
     connection.execute("DELETE FROM postings WHERE tenant_no = ?", (tenant,))
     for rows in _live_chunks(connection):
         change_postings(connection, tenant, rows, live=True)

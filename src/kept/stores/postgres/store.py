@@ -29,6 +29,7 @@ from kept.stores.statistics_delta import as_state
 from kept.stores.writer import SqlIntake
 from kept.text.tokens import analysis_id
 
+# As in the embedded store: so many are scanned, which is exact.
 SCANNED_WHOLE = 20_000
 
 logger = Logger(__name__)
@@ -77,7 +78,7 @@ class PostgresStore(Catalogue):
     # -- looking after it
 
     def reachable(self) -> bool:
-        """Tell whether the server answers."""
+        """Return whether the server answers."""
         try:
             self.database.connect().close()
         except StoreError:
@@ -110,7 +111,7 @@ class PostgresStore(Catalogue):
         return examine(self.database, self._vector, repair=repair)
 
     def rebuild(self) -> int:
-        """Build everything that is derived anew; return of how many tenants."""
+        """Rebuild everything that is derived; return the number of tenants."""
         tenants = rebuild(self.database)
         self.growth.renew()
         return tenants
@@ -127,6 +128,8 @@ class PostgresStore(Catalogue):
     def _claimed(self, embedder_id: str, dimension: int) -> tuple[str, int]:
         """Name the embedder, unless another node was quicker."""
         with self.database.writing() as connection:
+            # Two nodes may meet an empty database at once; an insert alone would let
+            # both believe that theirs is the embedder.
             self.database.alone(connection, "embedder")
             found = embedder_in(connection)
             if found is not None:

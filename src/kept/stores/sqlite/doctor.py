@@ -1,4 +1,4 @@
-"""The doctor: holds every index and every statistic against the truth."""
+"""The doctor: compares every index and every statistic with the documents."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def examine(store: SqliteStore, *, repair: bool) -> list[DoctorFinding]:
 
 
 def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> DoctorFinding:
-    """Make the words anew that another version of the analysis made."""
+    """Analyse again what another version of the analysis has stored."""
     if repair:
         reanalyse(store.database, outdated)
         rebuild(store)
@@ -52,7 +52,7 @@ def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> DoctorFindi
 
 
 def rebuild(store: SqliteStore) -> int:
-    """Throw every index away and build it anew; return how many tenants."""
+    """Delete and rebuild every index; return the number of tenants."""
     with store.database.reading() as connection:
         tenants = every(connection, "SELECT no, name FROM tenants ORDER BY no")
         for no, _ in tenants:
@@ -114,7 +114,7 @@ def _orphans(connection: apsw.Connection) -> Iterator[DoctorFinding]:
     ):
         (count,) = only(connection, sql)
         if count:
-            advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
+            advice = "; 'kept reembed' creates them again" if "vector" in what else ""
             detail = f"{count} rows{advice}"
             yield DoctorFinding(what=what, where="kept.sqlite", detail=detail)
 
