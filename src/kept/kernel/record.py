@@ -103,7 +103,7 @@ class Reason(StrEnum):
     LABEL_REQUIRED = "label_required", "Has no label for the item asked about."
     DIVERSITY = (
         "diversity",
-        "Beside a chunk already kept, of a document that has its share.",
+        "One chunk in a row too many; another document has one as good.",
     )
     DOCUMENT_LIMIT = "document_limit", "Its document already has as many as it may."
     MMR = "mmr", "Too similar to what is kept, or too weak, for one of the k places."

@@ -214,10 +214,11 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         None if share is None else RelevanceShare(share),
         DenseFloor(settings.cosine_floor, settings.cosine_waiver, "cosine", "coverage"),
         rerank(settings, parts),
-        Diversity(settings.diversity_per_document, settings.diversity_gap)
+        DocumentLimit(settings.document_limit),
+        # Directly before the places are given: it has to know who will be cited.
+        Diversity(settings.diversity_per_document, settings.diversity_gap, k)
         if settings.diversity == "gap"
         else None,
-        DocumentLimit(settings.document_limit),
         MaximalMarginalRelevance(k, settings.mmr_trade_off, by="score")
         if mmr
         else TopK(k, by="score"),

@@ -21,7 +21,7 @@ from kept.kernel.record import (
     Decision,
     Reason,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.bounds import demand, within
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def injecting(
     roll, distances = pool.roll, pool.readings("distance")
     near = [
         row
-        for row in pool.rows[distances <= distance].tolist()
+        for row in pool.rows[within(distances, distance)].tolist()
         if small(roll.entries[row].document.chunk_count)
     ]
     # Only a protected chunk settles its document. The original was blocked by any

@@ -13,7 +13,7 @@ from kept.kernel.record import (
     Reason,
     decided,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.bounds import demand, reaches, within
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ProtectNearMatches:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Shield the near; let the rest pass untouched."""
-        rows = pool.rows[pool.readings("distance") <= self.distance].tolist()
+        rows = pool.rows[within(pool.readings("distance"), self.distance)].tolist()
         evidence = {
             row: {
                 "distance": pool.reading(row, "distance"),
@@ -50,7 +50,8 @@ class ProtectNearMatches:
     def _read(self, pool: Pool, row: int) -> bool:
         """Return whether the nearness of a candidate means anything."""
         least = 1.0 - self.distance
-        return not self.borne_out or pool.reading(row, "meaning", least) >= least
+        meaning = pool.reading(row, "meaning", least)
+        return not self.borne_out or reaches(meaning, least)
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class ProtectKeywordHit:
         strongest = hits.rows[hits.readings(self.signal) == best].tolist()
         hit = min(strongest, key=pool.id_of)
         evidence = {self.signal: best, "at_least": self.at_least}
-        if best < self.at_least:
+        if not reaches(best, self.at_least):
             bar = self._best_protected(pool)
             if bar is None or pool.scores.item(hit) <= bar:
                 return Weighed(pool)
