@@ -330,7 +330,7 @@ def _by_length(one: Measured, other: Measured) -> tuple[Measured, Measured]:
 
 
 def _appended(shorter: str, longer: str) -> bool:
-    """Tell whether a few characters at the end are all that was added."""
+    """Return whether only a few characters were added, at the end."""
     return len(longer) - len(shorter) < PREFIX_SLACK and longer.startswith(shorter)
 
 

@@ -35,7 +35,7 @@ class Intake(Protocol):
     def together(self) -> "AbstractContextManager[Intake]":
         """Yield an intake whose changes are one transaction: all happen, or none.
 
-        It sees its own changes, and nobody else does before the end.
+        It sees its own changes; other transactions see them only after the commit.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Sources: files, folders, pages and streams, handed in one text at a time."""
+"""Sources: files, folders, pages and streams, read one text at a time."""
 
 import hashlib
 import os
@@ -57,7 +57,7 @@ class Handing:
     """Names as a person types them, turned into texts to take in.
 
     *met*, where it is given, collects the sources and *roots* the folders that were
-    walked, so that what is gone can be told from what was not looked at; *whole* says
+    walked, so that a file that is gone differs from one not looked at; *whole* says
     of each table whether all its rows could be read; *on_skip* hears of files that no
     reader knows, with the reason. Folders are walked as the
     texts are asked for: nothing is kept of a folder but its names.
@@ -126,7 +126,7 @@ class Handing:
                 yield replace(handed, size=size)
 
     def gone(self, uri: str) -> bool:
-        """Tell whether a source is no longer there, once all folders were walked.
+        """Return whether a source is no longer there, once all folders were walked.
 
         A file that was passed over is there all the same, and so are the rows of a
         table that could not be read to its end.
@@ -214,7 +214,7 @@ def _check_name(name: str) -> None:
 
 
 def standard_input() -> BinaryIO:
-    """Return the bytes that are piped in, or say that nobody pipes any."""
+    """Return the bytes of standard input; raise if it is a terminal or closed."""
     # None where the process was started with its standard input closed.
     given: TextIO | None = sys.stdin
     if given is None:
@@ -232,7 +232,7 @@ def size_of(path: Path) -> int:
 
 
 def _there(path: str) -> bool:
-    """Tell whether there is a file, also where we may not look at it."""
+    """Return whether there is a file, even without permission to look at it."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -243,7 +243,7 @@ def _there(path: str) -> bool:
 
 
 def _is_pipe(path: Path) -> bool:
-    """Tell whether what is in a file can be read only once."""
+    """Return whether a file can be read only once, like a pipe."""
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)  # noqa: PTH116 -- for every file
     except (OSError, ValueError):

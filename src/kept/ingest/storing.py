@@ -1,4 +1,4 @@
-"""Storing: what was decided of a window of texts is written, durable at once."""
+"""Storing: write a window of decided texts in one transaction, and issue receipts."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -110,7 +110,7 @@ class Storing:
         return self._repeated(item, *self._stored_meanwhile(new))
 
     def _stored_meanwhile(self, new: NewDocument) -> tuple[str, bool]:
-        """Return the document that somebody else stored while we embedded."""
+        """Return the document that another process stored while this one embedded."""
         exact = self.intake.exact(new.type, new.sha256)
         if exact is None:
             msg = (

@@ -1,4 +1,4 @@
-"""Working ahead: the next texts are embedded while those before them are stored."""
+"""Windows: the next texts are embedded while the previous ones are stored."""
 
 from collections import deque
 from collections.abc import (
@@ -58,7 +58,7 @@ class Ahead(Closing, Generic[T]):
         return any(name in begun.names for begun in self._line)
 
     def begin(self, work: Work[T], names: Collection[str], chars: int) -> None:
-        """Put work of so many *chars* in line; *names* tells what it is about.
+        """Queue work of so many *chars*; *names* are what it is about.
 
         If it fails to begin, that is raised in its turn.
         """

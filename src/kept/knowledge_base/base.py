@@ -1,4 +1,4 @@
-"""A knowledge base: what a caller holds to put documents in and ask questions."""
+"""A knowledge base: ingest documents, search them, and ask questions."""
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Migrating: everything of one store in another, verified before it counts."""
+"""Migration: copy everything of one store into another, and verify it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

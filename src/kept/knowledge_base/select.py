@@ -1,4 +1,4 @@
-"""Selecting from passages that were found elsewhere, with or without a knowledge base.
+"""Select from the caller's passages, with or without a knowledge base.
 
 >>> from kept.knowledge_base.select import Selecting
 >>> from kept import Passage

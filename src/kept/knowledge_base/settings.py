@@ -1,4 +1,4 @@
-"""Settings: one page of them, read once."""
+"""Settings of the knowledge base, read once from the environment."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -137,7 +137,7 @@ class Settings(PresetSettings):
     )
     reranker: Literal["none", "relevance", "endpoint", "llm"] = Field(
         default="relevance",
-        description="Who takes a second look at a borderline shortlist: nobody, "
+        description="What reranks a borderline shortlist: nothing, "
         "calibrated relevance (where the order is not absolute already), a "
         "/v1/rerank service, or a language model",
     )

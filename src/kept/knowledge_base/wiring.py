@@ -145,7 +145,7 @@ def _refuse_unread(settings: Settings) -> None:
 
 
 def store_exists(settings: Settings) -> bool:
-    """Tell whether there is a knowledge base where the settings say."""
+    """Return whether there is a knowledge base where the settings say."""
     folder = folder_of(settings.store)
     if folder is not None:
         return (folder / FILE).exists()
@@ -153,7 +153,7 @@ def store_exists(settings: Settings) -> bool:
 
 
 def store_writable(settings: Settings) -> bool:
-    """Tell whether the store may be changed; a server says so when it is asked to."""
+    """Return whether the store can be written to; a server says so on a write."""
     folder = folder_of(settings.store)
     return folder is None or os.access(folder, os.W_OK)
 
@@ -169,7 +169,7 @@ def watch_of(settings: Settings) -> Watch:
 
 
 def recorder_of(settings: Settings, store: ManagedStore) -> Recorder | None:
-    """Return who writes queries down; nobody does where nothing can be written."""
+    """Return the recorder of queries, or None for a read-only store."""
     if settings.record_queries == "off":
         return None
     if not store.writable:
@@ -189,8 +189,8 @@ def llm_settings(**given: Any) -> LLMSettings:  # noqa: ANN401 -- checked by the
     try:
         return LLMSettings(**given)
     except ValidationError as error:
-        told = map(_refusal, error.errors(include_url=False))
-        raise SettingsError("; ".join(told)) from None
+        problems = map(_refusal, error.errors(include_url=False))
+        raise SettingsError("; ".join(problems)) from None
 
 
 def _refusal(problem: ErrorDetails) -> str:

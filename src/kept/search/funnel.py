@@ -1,4 +1,4 @@
-"""The funnel of one answer in words: what every stage took in, let through and did."""
+"""The funnel of one answer in words: what each stage got, kept and did."""
 
 from kept.kernel.model import Candidate
 from kept.kernel.record import (

@@ -1,4 +1,4 @@
-"""Watching: who sees what is asked and taken in, beside those who asked."""
+"""Observers: notified of searches, answers and ingestion, for logs and telemetry."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ from kept.kernel.ports import ChatModel, Embedder
 from kept.kernel.presets.plan import Plan
 from kept.search.answer.answer import Answerer
 from kept.search.answer.ask import Ending, StreamedAsk
-from kept.search.query_log import tell
+from kept.search.query_log import log_search
 from kept.search.retrieve import Found, Request
 
 
@@ -54,7 +54,7 @@ class Watch(Protocol):
 
 
 class OnlyLogs:
-    """Nobody watches but the log, where somebody has set it up."""
+    """An observer that only logs, if logging is configured."""
 
     @property
     def middleware(self) -> tuple[Any, ...]:
@@ -74,7 +74,7 @@ class OnlyLogs:
     ) -> Found:
         """Search, and log what was found."""
         found = run(plan)
-        tell(found)
+        log_search(found)
         return found
 
     def asking(

@@ -11,10 +11,10 @@ from kept.search.retrieve import Found
 logger = Logger(__name__)
 
 
-def tell(found: Found) -> None:
+def log_search(found: Found) -> None:
     """Log an answered query, and at debug level each decision that was made.
 
-    Where nobody has set logging up, nothing is logged.
+    Nothing is logged where logging is not configured.
     """
     if not heard(logging.INFO):
         return

@@ -1,4 +1,4 @@
-"""What is kept of a query, so that it can be run again and compared."""
+"""Query records: what is stored of a query, so that it can be replayed."""
 
 import hashlib
 import json

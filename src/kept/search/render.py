@@ -1,4 +1,4 @@
-"""One result, several readers: a machine, a person, a prompt."""
+"""Rendering: a search result as JSON, as text and for a prompt."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -334,7 +334,7 @@ def chunk_json(chunk: Chunk) -> ChunkJson:
     }
 
 
-def told(stage: str, decision: Decision) -> str:
+def decision_line(stage: str, decision: Decision) -> str:
     """Return one decision as a sentence."""
     verb = VERBS[decision.verdict]
     return f"{stage}: {verb}: {decision.reason} ({listed(decision.evidence)})"

@@ -116,7 +116,7 @@ class Retriever:
         """Return the passages that deserve to be cited, and the whole record.
 
         The shelf is held while it is read, and not while stages ask a model: writers
-        wait for it, and whoever wants to see what they wrote waits for them.
+        wait for it, and the next search that needs their state waits for them.
         """
         check_question(request.question)
         clock = _Clock()
@@ -299,7 +299,7 @@ def nothing_relevant(selection: Selection) -> Refusal:
 
 
 def _whole(k: int) -> int:
-    """Return *k* as Python's own number, by which plans are told apart."""
+    """Return *k* as Python's own int, because plans are cached by it."""
     try:
         return int(index(k))
     except TypeError:

@@ -1,4 +1,4 @@
-"""Encodings: bytes to text, without mojibake in silence."""
+"""Encodings: bytes to text, with an error instead of silent mojibake."""
 
 import codecs
 import os
@@ -47,7 +47,7 @@ _WIDER = {
     "tis-620": "cp874",
 }
 _DECLARED_AS = {"x-sjis": "cp932", "ks_c_5601-1987": "cp949", "x-gbk": "gb18030"}
-# The candidates for Latin letters, most used first. Detection tells them apart
+# The candidates for Latin letters, most used first. Detection separates them
 # badly, so the alphabet of the text's language decides.
 _LATIN = ("cp1252", "cp1250", "iso8859_2", "cp1254", "iso8859_15", "cp1257", "cp850")
 _ALPHABETS = {
@@ -259,15 +259,15 @@ def _decoded(given: _Given, name: str) -> str | None:
 
 
 def _controlled(text: str) -> bool:
-    """Tell whether *text* holds more control characters than a text would."""
+    """Return whether *text* holds more control characters than a text would."""
     sample = text[:SAMPLE_BYTES]
     return len(_CONTROLS.findall(sample)) > len(sample) * _MAX_CONTROLS
 
 
 def _guessed(given: _Given, source: str) -> str:
     """Return the encoding that some sample makes certain."""
-    *telling, last = _samples(given)
-    for sample in telling:
+    *clear, last = _samples(given)
+    for sample in clear:
         with suppress(UnreadableSourceError):
             return _best_guess(sample, source)
     return _best_guess(last, source)
@@ -293,10 +293,10 @@ def _best_guess(sample: bytes, source: str) -> str:
 
 
 def _samples(given: _Given) -> tuple[bytes, ...]:
-    """Return what to guess by, the most telling first.
+    """Return the samples to guess by, the most informative first.
 
     Of a long file that is the opening, whole lines if there are any, with later lines
-    that tell more; where the opening tells nothing, those lines by themselves before.
+    that are more informative; where the opening has none, those lines alone first.
     """
     opening = given.head[:SAMPLE_BYTES]
     end = opening.rfind(b"\n") + 1 or opening.rfind(b"\r") + 1
@@ -310,13 +310,13 @@ def _samples(given: _Given) -> tuple[bytes, ...]:
 def _beyond_ascii(file: BinaryIO, start: int) -> bytes:
     """Return the first lines that are not ASCII: the others fit most encodings."""
     file.seek(start)
-    telling: list[bytes] = []
+    informative: list[bytes] = []
     size = 0
     while size < SAMPLE_BYTES and (line := file.readline(SAMPLE_BYTES)):
         if not line.isascii() and len(line) < SAMPLE_BYTES:
-            telling.append(line)
+            informative.append(line)
             size += len(line)
-    return b"".join(telling)
+    return b"".join(informative)
 
 
 def _guesses(sample: bytes) -> Iterable[_Guess]:
@@ -334,7 +334,7 @@ def _rivals(best: _Guess, other: _Guess) -> bool:
 
 
 def _latin(text: str) -> bool:
-    """Tell whether the letters beyond ASCII are Latin."""
+    """Return whether the letters beyond ASCII are Latin."""
     letters = [c for c in text[:20_000] if c.isalpha() and not c.isascii()]
     latin = sum(unicodedata.name(c, "").startswith("LATIN") for c in letters)
     return latin * 2 >= len(letters)

@@ -206,7 +206,7 @@ def _telling_words() -> Pieces[tuple[int, ...]]:
 
 
 def in_latin_script(text: str) -> bool:
-    """Tell whether *text* has mostly Latin letters, or no letters at all."""
+    """Return whether *text* has mostly Latin letters, or no letters at all."""
     if text.isascii():
         return True
     letters = [letter for letter in text if letter.isalpha()]
@@ -249,7 +249,7 @@ def _known_in() -> tuple[list[tuple[str, ...]], dict[str, int]]:
 
 
 def _distinctive(word: str) -> bool:
-    """Tell whether a word speaks for a language: a single Latin letter does not."""
+    """Return whether a word is evidence of a language: a single Latin letter is not."""
     return len(word) > 1 or not word.isascii()
 
 

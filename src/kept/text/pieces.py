@@ -1,4 +1,4 @@
-"""Pieces: what stands between spaces, looked into once and remembered."""
+"""Pieces of text between spaces, analysed once and cached."""
 
 from collections.abc import Callable
 from typing import TypeVar

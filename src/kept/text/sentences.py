@@ -66,7 +66,7 @@ def _cut(text: str) -> Iterator[Sentence]:
 
 
 def _ends(text: str, start: int, end: re.Match[str]) -> bool:
-    """Tell whether a full stop ends the sentence that began at *start*."""
+    """Return whether a full stop ends the sentence that began at *start*."""
     if end["latin"][0] != ".":
         return True
     before = text[start : end.start()]

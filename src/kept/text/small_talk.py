@@ -1,4 +1,4 @@
-"""Small talk: words that only greet or try, and what can only be searched for."""
+"""Small talk: words that only greet or test, and tokens that only a search means."""
 
 import re
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ _SNAKE = re.compile(r"[^\W_]_+[^\W_]")
 _MAX_CHARS = 200
 
 
-def telling(text: str) -> Iterator[tuple[int, str]]:
+def specific_tokens(text: str) -> Iterator[tuple[int, str]]:
     """Yield what only a search can mean, with where it stands.
 
     E-mail and web addresses, identifiers, file names, quoted phrases and numbers
@@ -92,7 +92,7 @@ def _identifiers(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _identifies(lump: str) -> bool:
-    """Tell whether a lump of letters, digits and joiners names one thing."""
+    """Return whether a run of letters, digits and joiners is one identifier."""
     mixed = any(map(str.isalpha, lump)) and any(map(str.isdecimal, lump))
     return bool(
         (mixed and not _ORDINAL.fullmatch(lump))

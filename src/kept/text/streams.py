@@ -9,7 +9,7 @@ from functools import partial
 from typing import BinaryIO
 
 BLOCK_BYTES = 1 << 16
-# The encodings whose bytes come in two orders, told apart by a mark.
+# The encodings with two byte orders, which a byte order mark distinguishes.
 _MARKS: Mapping[str, tuple[bytes, bytes]] = {
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
@@ -22,7 +22,7 @@ def rewindable(file: BinaryIO) -> BinaryIO:
 
 
 def blank(file: BinaryIO) -> bool:
-    """Tell whether *file* holds nothing but white space."""
+    """Return whether *file* holds nothing but white space."""
     file.seek(0)
     return not any(map(bytes.strip, iter(partial(file.read, BLOCK_BYTES), b"")))
 

@@ -16,7 +16,7 @@ from kept.text.languages import (
     stop_words,
 )
 from kept.text.pieces import Pieces
-from kept.text.small_talk import GREETINGS, SMALL_TALK, telling
+from kept.text.small_talk import GREETINGS, SMALL_TALK, specific_tokens
 
 __all__ = [
     "ANALYSIS_VERSION",
@@ -212,7 +212,7 @@ def analysis_id() -> str:
 
 
 def made_by_older_analysis(name: str) -> bool:
-    """Tell whether terms of the analysis *name* lack some that ours would make.
+    """Return whether terms of the analysis *name* lack some of today's analysis.
 
     Another version of a library counts as no older: two nodes with different ones
     would build the index again in turn, at every start.
@@ -244,7 +244,7 @@ def domain_tokens(text: str) -> list[str]:
     phrases, numbers with a unit, and anything in a script without spaces.
     """
     runs = ((match.start(), match.group()) for match in _SPACELESS.finditer(text))
-    found = [token for _, token in sorted({*telling(text), *runs})]
+    found = [token for _, token in sorted({*specific_tokens(text), *runs})]
     return [token for token in dict.fromkeys(found) if _spelled(token) not in GREETINGS]
 
 
@@ -348,7 +348,7 @@ def _in_pieces(look: Callable[[str], tuple[str, ...]]) -> Pieces[tuple[str, ...]
 
 
 def _plain(piece: str) -> bool:
-    """Tell whether a piece is one word of plain letters, as most are."""
+    """Return whether a piece is one word of plain letters, as most are."""
     return piece.isascii() and piece.isalpha()
 
 
@@ -397,7 +397,7 @@ def _parts(token: str) -> Iterator[str]:
 
 
 def _spaceless(part: str) -> bool:
-    """Tell whether a part is of a script that has no words to be spelled otherwise."""
+    """Return whether a part is in a script whose words have no other spelling."""
     return not part.isascii() and bool(_WITHOUT_SPACES.match(part))
 
 

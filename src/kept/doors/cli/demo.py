@@ -10,7 +10,7 @@ from kept.evaluation import examples
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import NO_SERVER
 from kept.search.answer.extractive import extracts, snippet_of
-from kept.search.render import told
+from kept.search.render import decision_line
 from kept.search.retrieve import Found
 from kept.text.readers.files import ReadOptions
 
@@ -72,4 +72,4 @@ def _explain(found: Found) -> None:
     for candidate in selection.dropped[:1]:
         say(f"  {candidate.document.title}: {shortened(candidate.chunk.text, 100)}")
         for stage, decision in selection.explain(candidate.id):
-            say(f"  {told(stage, decision)}")
+            say(f"  {decision_line(stage, decision)}")

@@ -1,4 +1,4 @@
-"""The cluster: a Ray that is joined or started, and whether it is still there."""
+"""The Ray cluster: joined or started, and watched for its loss."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""Spreading ingestion over a Ray cluster: workers read, cut and embed, we write.
+"""Ingestion on a Ray cluster: workers read, cut and embed; this process writes.
 
 What a worker does depends on its input alone, so a task whose worker died is simply
 done again, and what comes back is the same bytes as without a cluster. Writes stay

@@ -139,15 +139,15 @@ def _documents(
 
 def _metadata(candidate: Candidate, *, content: bool) -> dict[str, Any]:
     document = candidate.document
-    told: dict[str, Any] = {
+    found: dict[str, Any] = {
         "document_id": document.id,
         "ord": candidate.chunk.ord,
         "protected": candidate.protected,
         "relevance": candidate.signals.get("relevance"),
     }
     if content:
-        told |= {"title": document.title, "source_uri": document.source_uri}
-    return told
+        found |= {"title": document.title, "source_uri": document.source_uri}
+    return found
 
 
 def of_stage(
@@ -219,7 +219,7 @@ def of_texts(embedder_id: str, texts: Sequence[str], *, content: bool) -> Attrib
 def of_messages(
     model: str, messages: Sequence[Mapping[str, str]], *, as_json: bool, content: bool
 ) -> Attributes:
-    """Say what a language model is told."""
+    """Return the messages that a language model gets."""
     said: Attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "openai",

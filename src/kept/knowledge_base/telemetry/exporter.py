@@ -1,6 +1,6 @@
-"""Exporting: spans and metrics to a collector, by OTLP over HTTP.
+"""The exporter: spans and metrics to a collector, by OTLP over HTTP.
 
-Where it is, and what it is to be told, say the standard ``OTEL_`` variables.
+Its address and headers come from the standard ``OTEL_`` variables.
 """
 
 import logging
@@ -92,7 +92,7 @@ def otlp(*, content: bool) -> Telemetry:
     The queue is bounded, sending happens beside the work, and the end waits for
     two seconds at most, whatever the collector does.
     """
-    # The exporters tell of every failed attempt; the outage says it once.
+    # The exporters log every failed attempt; `Outage` logs one warning instead.
     logging.getLogger("opentelemetry").addHandler(_UNHEARD)
     outage = Outage()
     spans, metrics = _Spans(outage), _Metrics(outage)
@@ -119,7 +119,7 @@ def otlp(*, content: bool) -> Telemetry:
 
 
 def _together(seconds: float, *works: Callable[[], object]) -> bool:
-    """Do *works* at once, wait no longer than that, and tell whether all are done."""
+    """Run *works* at once, wait no longer than that; return whether all are done."""
     threads = [threading.Thread(target=work, daemon=True) for work in works]
     for thread in threads:
         thread.start()

@@ -1,4 +1,4 @@
-"""Instruments: what is counted and timed, without a word of any question."""
+"""Instruments: counters and histograms, without any text of questions."""
 
 from opentelemetry.metrics import Histogram, Meter
 

@@ -1,4 +1,4 @@
-"""Requests: each one that comes in over HTTP is a span, the child of its caller's."""
+"""HTTP requests as spans, children of the caller's span."""
 
 from collections.abc import MutableMapping
 from typing import Any

@@ -34,7 +34,7 @@ class Pen:
         parent: Context | None = None,
         at: int | None = None,
     ) -> Span:
-        """Return a span that has begun; whoever asked for it ends it."""
+        """Return a started span, which the caller ends."""
         return self.tracer.start_span(
             name,
             context=parent,

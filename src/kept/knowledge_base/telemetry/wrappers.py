@@ -192,7 +192,7 @@ class _Call:
         before, after = self._before, getattr(self._chat.inner, "usage", None)
         if before is None or after is None or after.requests - before.requests != 1:
             return
-        told = after.prompt_tokens - before.prompt_tokens
+        prompted = after.prompt_tokens - before.prompt_tokens
         said = after.completion_tokens - before.completion_tokens
-        self._span.set_attributes(attributes.of_usage(told, said))
-        self._pen.instruments.spent(self._chat.id, input=told, output=said)
+        self._span.set_attributes(attributes.of_usage(prompted, said))
+        self._pen.instruments.spent(self._chat.id, input=prompted, output=said)

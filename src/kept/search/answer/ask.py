@@ -1,4 +1,4 @@
-"""Asking: a question, what was found for it, and an answer on its way."""
+"""Ask: search for a question, then answer it, streamed or whole."""
 
 import logging
 import time
@@ -193,10 +193,10 @@ def recorded_ask(
     It is a recorded query with how it ended; the answer's text only if wanted.
     """
     query = recorded(ending.found, preset, with_text=with_text, trace_id=trace_id)
-    told = _told(ending)
+    answer = _facts(ending)
     if with_text and ending.answer:
-        told["text"] = ending.answer.text
-    return replace(query, result={**query.result, "kind": ASK, "answer": told})
+        answer["text"] = ending.answer.text
+    return replace(query, result={**query.result, "kind": ASK, "answer": answer})
 
 
 def tell_answer(ending: Ending) -> None:
@@ -204,16 +204,16 @@ def tell_answer(ending: Ending) -> None:
     if not heard(logging.INFO):
         return
     refused = ending.found.refused
-    told = {name: v for name, v in _told(ending).items() if name != "prompt"}
+    facts = {name: v for name, v in _facts(ending).items() if name != "prompt"}
     logger.info(
         "question_asked",
         tenant=ending.found.request.tenant,
         refused=refused.reason if refused else None,
-        **told,
+        **facts,
     )
 
 
-def _told(ending: Ending) -> dict[str, Any]:
+def _facts(ending: Ending) -> dict[str, Any]:
     answer = ending.answer
     if answer is None:
         return {"kind": None, "error": ending.error}

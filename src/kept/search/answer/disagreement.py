@@ -79,7 +79,7 @@ def disagreements(
 
     Compared are the best sentence of each document: values of the same unit that no
     common reading makes equal, or a yes and a no to a question that asks for one. A
-    document that gives several values tells cases apart, and is not held against
+    document that gives several values distinguishes cases, and is not compared with
     itself.
     """
     claims = _claims(question, found, candidates)

@@ -1,4 +1,4 @@
-"""Support: whether what an answer says stands in the passages that it cites.
+"""Support: whether the cited passages contain what an answer says.
 
 A deterministic check without a language model. Each sentence is held against its
 passages: the words it shares with them, its numbers and names, and whether one

@@ -1,4 +1,4 @@
-"""Candidates from elsewhere: somebody else's passages, weighed as if they were ours.
+"""Own candidates: passages of another retriever, treated like those of a search.
 
 `Passage` is what is handed in and `Given` says how to read it; `Selector` runs the
 pipeline over the measured pool. Nothing here opens a store.

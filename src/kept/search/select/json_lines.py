@@ -1,4 +1,4 @@
-"""Lines: a passage as JSON, from a file or a request."""
+"""Passages as JSON, from a file or a request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Measuring: every absolute signal of texts that are in no knowledge base."""
+"""Measuring: the absolute signals of texts that are in no knowledge base."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class Texts:
 
     @cached_property
     def languages(self) -> tuple[str | None, ...]:
-        """The language of each, as far as it can be told."""
+        """The language of each, if it can be detected."""
         return tuple(map(detect_language, self.texts))
 
     @cached_property

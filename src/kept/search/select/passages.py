@@ -1,4 +1,4 @@
-"""Passages: what is handed in, named and checked, before anything is measured."""
+"""Passages of the caller, given ids and checked before anything is measured."""
 
 import hashlib
 import json
@@ -81,7 +81,7 @@ class Member:
         return self.passage.document_id or self.passage.id or self.id
 
     def passes(self, filters: Filters) -> bool:
-        """Tell whether *filters* let it through."""
+        """Return whether *filters* let it through."""
         passage = self.passage
         facts = Facts(
             type=passage.type,

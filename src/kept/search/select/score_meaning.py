@@ -1,4 +1,4 @@
-"""Meaning: what a score from elsewhere says, which only its owner knows."""
+"""Score meanings: how the scores of another retriever are to be read."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The selector: a pool from elsewhere through the pipeline of a preset."""
+"""The selector: the caller's passages through the pipeline of a preset."""
 
 import time
 from dataclasses import dataclass, replace
