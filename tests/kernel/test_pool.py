@@ -9,7 +9,7 @@ import pytest
 
 from kept.errors import InvariantViolation, MissingSignalError
 from kept.kernel.columns import (
-    NOBODY,
+    NO_ROWS,
     Weighed,
     by_columns,
 )
@@ -150,7 +150,7 @@ class Forgetful:
         ids = [pool.roll.ids[row] for row in gone.tolist()]
         return Weighed(
             pool.keeping(pool.rows[self.count :]),
-            gone if self.decided else NOBODY,
+            gone if self.decided else NO_ROWS,
             lambda: [
                 Decision(id_, Verdict.DROPPED, "why") for id_ in ids * self.decided
             ],

@@ -68,7 +68,7 @@ class Condition:
             raise InputError(msg)
 
     def holds(self, value: object) -> bool:
-        """Tell whether one of the values in *value* compares like this."""
+        """Return whether one of the values in *value* compares like this."""
         compare = _COMPARISONS[self.operator]
         kind: Any = _KINDS[self.operator]
         return any(

@@ -7,6 +7,8 @@ import numpy as np
 from kept.kernel.signals import QueryTerms, rarity
 from kept.text.tokens import LOOSE, Spellings, term_key
 
+# A loose spelling, such as one without accents, is weaker evidence than the word as
+# written.
 LOOSE_SHARE = 0.5
 
 
@@ -24,6 +26,8 @@ def weighed(
     counts: dict[str, int] = {}
     shares: dict[str, dict[str, float]] = {}
     for word in spelled:
+        # As rare as its commonest spelling: adding up spellings would count chunks
+        # twice that are indexed under several.
         commonest = max(word.every, key=known.__getitem__)
         name = commonest.removeprefix(LOOSE)
         counts[name] = max(known[commonest], counts.get(name, 0))

@@ -129,6 +129,33 @@ def test_a_key_does_what_its_role_allows_and_leaves_its_mark(
     assert answered.facts["counts"]["selected"] == 1
 
 
+def test_a_client_without_a_key_learns_how_to_authorise(served: Served) -> None:
+    """OAuth's protected-resource metadata, named in the challenge and readable."""
+    refused = httpx.post(served.url, json=PING, headers=ACCEPT)
+    challenge = refused.headers["www-authenticate"]
+
+    address = challenge.partition('resource_metadata="')[2].rstrip('"')
+    metadata = httpx.get(address).json()
+    root = served.url.removesuffix("/mcp") + "/.well-known/oauth-protected-resource"
+
+    assert refused.status_code == 401
+    assert challenge.startswith("Bearer resource_metadata=")
+    assert metadata["resource"] == served.url
+    assert metadata["bearer_methods_supported"] == ["header"]
+    assert httpx.get(root).json() == metadata
+
+
+@pytest.mark.parametrize("host", ['evil" x="', "a b", "x\u00e9"])
+def test_a_strange_host_gets_into_no_header(served: Served, host: str) -> None:
+    """The challenge names an address only if the client sent one."""
+    headers = {**ACCEPT, "host": host.encode()}
+
+    refused = httpx.post(served.url, json=PING, headers=headers)
+
+    assert refused.status_code in (400, 401, 421)
+    assert "evil" not in refused.headers.get("www-authenticate", "")
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -15,7 +15,7 @@ def test_a_candidate_at_the_very_distance_is_protected() -> None:
     pool = candidates("""
         a 0.95
         b 0.90
-        c 0.899999999
+        c 0.8999
     """)
 
     outcome = ProtectNearMatches(0.10)(QUERY, pool)

@@ -29,9 +29,9 @@ class FixedReranker:
 @pytest.mark.parametrize(
     ("best", "ran", "why_not"),
     [
-        (0.449999999, False, "below the band"),
+        (0.4499, False, "below the band"),
         (0.45, True, None),
-        (0.599999999, True, None),
+        (0.59, True, None),
         (0.60, False, "above the band"),
     ],
 )

@@ -40,7 +40,7 @@ def test_a_floor_keeps_what_meets_it_and_spares_the_protected(
     """Floors are inclusive and say both sides of the comparison."""
     pool = candidates(f"""
         a 0.9 {signal}=0.5
-        b 0.8 {signal}=0.499999999
+        b 0.8 {signal}=0.499
         c 0.7 ! {signal}=0.1
     """)
 
@@ -48,7 +48,7 @@ def test_a_floor_keeps_what_meets_it_and_spares_the_protected(
 
     assert ids(outcome) == ["a", "c"]
     assert decisions_in(outcome) == [
-        ("b", "dropped", reason, {signal: 0.499999999, "at_least": 0.5}),
+        ("b", "dropped", reason, {signal: 0.499, "at_least": 0.5}),
         ("c", "spared", reason, {signal: 0.1, "at_least": 0.5}),
     ]
 
@@ -64,7 +64,7 @@ def test_a_strong_keyword_signal_waives_the_dense_floor() -> None:
     """The waiver is inclusive and recorded as spared, with its numbers."""
     pool = candidates("""
         a 0.9 dense_norm=0.1 keyword_norm=0.9
-        b 0.8 dense_norm=0.1 keyword_norm=0.899999999
+        b 0.8 dense_norm=0.1 keyword_norm=0.89
         c 0.7 ! dense_norm=0.1 keyword_norm=0
     """)
 

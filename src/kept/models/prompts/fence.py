@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-# 64 bits: a passage cannot guess it, and a model still copies it without error.
+# 64 bits in hexadecimal: a passage cannot guess it.
 NONCE_CHARS = 16
 
 # Full-width and small forms too: some tokenizers normalise them to ASCII.
