@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kept.errors import UnreadableSourceError
+from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import NewChunk, NewDocument
 from kept.text.chunking import chunk_text
 from kept.text.draft import Draft, DraftPiece
@@ -40,6 +41,7 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         sha256=sha256,
         text=text,
         language=language,
+        sketch=sketch_of(text),
         chars_left_out=pieces[1],
         authority=draft.authority,
         confidence=draft.confidence,
