@@ -5,7 +5,7 @@ ARG PYTHON=3.11
 
 FROM python:${PYTHON}-slim-bookworm AS build
 ARG KEPT_BUILD_COMMIT=""
-ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
+ENV ORT_DISABLE_TELEMETRY=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /source
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY packaging packaging
@@ -13,13 +13,13 @@ COPY docs/man docs/man
 COPY src src
 RUN python -m venv /opt/kept
 RUN /opt/kept/bin/python -m pip install --constraint constraints.txt ".[postgres,mcp,otel]"
-RUN KEPT_MODELS=/opt/kept/models /opt/kept/bin/kept models install
-RUN KEPT_MODELS=/opt/kept/models /opt/kept/bin/kept models verify
+RUN KEPT_MODELS_DIR=/opt/kept/models /opt/kept/bin/kept models install
+RUN KEPT_MODELS_DIR=/opt/kept/models /opt/kept/bin/kept models verify
 
 FROM python:${PYTHON}-slim-bookworm
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin kept && install --directory --owner kept --group kept /data
 COPY --from=build /opt/kept /opt/kept
-ENV PATH=/opt/kept/bin:$PATH KEPT_MODELS=/opt/kept/models KEPT_STORE=/data KEPT_SERVE_HOST=0.0.0.0 KEPT_LOG_LEVEL=info PYTHONUNBUFFERED=1
+ENV PATH=/opt/kept/bin:$PATH KEPT_MODELS_DIR=/opt/kept/models KEPT_STORE=/data KEPT_SERVE_HOST=0.0.0.0 KEPT_LOG_LEVEL=info ORT_DISABLE_TELEMETRY=1 PYTHONUNBUFFERED=1
 USER 10001:10001
 WORKDIR /data
 VOLUME /data

@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test browser check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package clean
+.PHONY: demo test tools check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -27,13 +27,15 @@ $(VENV)/.developing: $(VENV)/.installed
 demo: $(VENV)/.installed
 	@$(BIN)/kept demo --store $(DEMO_STORE)
 
-test: $(VENV)/.developing browser
+test: $(VENV)/.developing tools
 	@$(BIN)/kept models install
 	@$(BIN)/python -m pytest --numprocesses auto $(PYTEST_ARGS)
 
-# The pages are tested in a real browser; where none can be had, those tests are skipped.
-browser:
-	@sh tests/browser/install-chromium.sh
+# Tests that need a browser or strace are skipped where neither is nor can be installed.
+tools:
+	@sh tests/install-package.sh chromium "the tests of the pages" "$$KEPT_CHROMIUM" \
+		chromium chromium-browser google-chrome google-chrome-stable
+	@sh tests/install-package.sh strace "the tests of being offline" strace
 
 check: $(VENV)/.developing
 	@$(BIN)/ruff check .

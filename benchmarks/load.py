@@ -176,7 +176,11 @@ def serving(store: Path, embedder: str) -> Iterator[Server]:
     words = ["serve", "--store", str(store), "--embedder", embedder, "--port", "0"]
     env = {
         **{name: value for name, value in os.environ.items() if "KEPT_" not in name},
-        **{name: os.environ[name] for name in ("KEPT_MODELS",) if name in os.environ},
+        **{
+            name: os.environ[name]
+            for name in ("KEPT_MODELS_DIR",)
+            if name in os.environ
+        },
         "KEPT_SERVE_CACHE_SECONDS": "0",
         "KEPT_SERVE_RATE_PER_MINUTE": UNLIMITED,
         "PYTHONPATH": str(ROOT / "src"),

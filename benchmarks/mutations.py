@@ -110,7 +110,7 @@ FAULTS = (
         "overflow: a displaced protected candidate passes the check",
         "kernel/pipeline.py",
         '("protected but displaced", displaced),',
-        '("protected but displaced", NOBODY),',
+        '("protected but displaced", NO_IDS),',
     ),
     Fault(
         "overflow: a protected candidate that is gone is not looked at",

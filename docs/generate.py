@@ -40,12 +40,13 @@ def settings_page() -> Iterator[str]:
     yield "# Settings"
     yield NOTE
     yield (
-        "Every setting is read once, from the environment; options of the command "
-        "line and a tenant's own overrides come before it.\n"
-        "A value out of range is refused at start with the variable's name, the value "
-        "met and the range.\n"
-        "The command line warns of a variable that begins with `KEPT_`, or like those "
-        "of the preset in use, and is no setting: it names the nearest that is."
+        "Every setting is read once, from the environment; command-line options and a "
+        "tenant's own overrides take precedence.\n"
+        "A value out of range is rejected at startup, with the variable's name, the "
+        "value and the range.\n"
+        "The command line warns about a mistyped variable, one that has the prefix "
+        "`KEPT_` or that of the preset in use but is no setting, and names the closest "
+        "setting."
     )
     yield from _settings("The knowledge base", Settings)
     for preset in PRESETS.values():
@@ -105,18 +106,17 @@ def reasons_page() -> Iterator[str]:
     yield "\n".join(rows)
     yield "## Verdicts"
     yield ", ".join(f"`{verdict.value}`" for verdict in Verdict) + "."
-    yield "Silence means that the candidate was kept."
+    yield "If a stage has no decision on a candidate, it kept the candidate."
     yield "## Refusals"
-    yield "A question as a whole is refused as " + " or ".join(
-        f"`{refused.value}`" for refused in Refused
-    )
+    refusals = " or ".join(f"`{refused.value}`" for refused in Refused)
+    yield f"A whole question is refused with the reason {refusals}."
 
 
 def stages_page() -> Iterator[str]:
     """Yield every stage with its description and parameters."""
     yield "# Stages"
     yield NOTE
-    yield "A pipeline is a list of these, in order; a disabled one is not there."
+    yield "A pipeline is an ordered list of these stages; a disabled stage is left out."
     for name, stage in sorted(STAGES.items()):
         yield f"## `{name}`"
         yield inspect.cleandoc(stage.__doc__ or "")
@@ -138,12 +138,13 @@ def cli_page() -> Iterator[str]:
     yield "# Command line"
     yield NOTE
     yield (
-        "Exit codes are on [a page of their own](exit-codes.md); `man kept` shows all "
-        "of this in a terminal.\n"
-        "`kept --version` prints the version, the commit that it was built from, "
-        "Python, SQLite, the schema of stores and the extras that are installed; "
-        "`--json` behind it prints them for machines.\n"
-        "`kept --install-completion` lets the shell complete commands and options."
+        "[Exit codes](exit-codes.md) have a page of their own; `man kept` shows this "
+        "reference in a terminal.\n"
+        "`kept --version` prints the version, the commit it was built from, the "
+        "versions of Python, SQLite and the store schema, and the installed extras; "
+        "`kept --version --json` prints them as JSON.\n"
+        "`kept --install-completion` installs completion of commands and options for "
+        "your shell."
     )
     command = typer.main.get_command(app)
     yield from _command(command, typer.Context(command, info_name="kept"), "kept")
@@ -182,9 +183,9 @@ def python_page() -> Iterator[str]:
     yield "# Python"
     yield NOTE
     yield (
-        "What `import kept` gives.\n"
-        "Settings that are given by name are [those of the knowledge base]"
-        "(settings.md#the-knowledge-base), in small letters and without `KEPT_`: "
+        "The public names of `import kept`.\n"
+        "Keyword settings are [those of the knowledge base]"
+        "(settings.md#the-knowledge-base), in lower case and without `KEPT_`: "
         '`kept.open("./kb", embedder="hash")`.'
     )
     for name in kept.__all__:
@@ -236,9 +237,9 @@ def http_page() -> Iterator[str]:
         "Every route under `/v1` and `/retrieval` needs a key: "
         "`Authorization: Bearer KEY`, `X-API-Key: KEY`, or the cookie of a session.\n"
         "Errors have [one shape](error-codes.md).\n"
-        "`GET /openapi.json` has all of this for machines.\n"
-        "`HEAD` is answered wherever `GET` is, with the same headers and no body.\n"
-        "How to run it is told in [a guide](../how-to/run-the-service.md)."
+        "`GET /openapi.json` returns all of this as an OpenAPI document.\n"
+        "`HEAD` works wherever `GET` does, with the same headers and no body.\n"
+        "[Run the service](../how-to/run-the-service.md) explains how to start it."
     )
     schema = routes_only().openapi()
     for tag in schema["tags"]:
@@ -270,7 +271,7 @@ def _route(schema: Spec, name: str, operation: Spec) -> Iterator[str]:
         if "schema" in content
     ]
     if answers:
-        yield "Answers " + "; ".join(answers) + "."
+        yield "Returns " + "; ".join(answers) + "."
 
 
 def _members(schema: Spec, reference: Spec) -> list[tuple[str, str, str]]:
@@ -305,11 +306,10 @@ def errors_page() -> Iterator[str]:
     yield NOTE
     yield (
         "Every error of the service is `application/problem+json` (RFC 9457) with the "
-        "members `type`, `title`, `status`, `detail`, `instance` and `code`; a request "
-        "that is not as documented has `errors` with the place and the fault of each "
-        "field.\n"
-        "`instance` names the request: the log of the service and the header "
-        "`X-Request-Id` have the same name."
+        "members `type`, `title`, `status`, `detail`, `instance` and `code`; for an "
+        "invalid request, `errors` has the place and the fault of each field.\n"
+        "`instance` is the id of the request; the service's log and the header "
+        "`X-Request-Id` have the same id."
     )
     rows = ["| code | status | meaning | what to do |", "|---|---|---|---|"]
     rows += [

@@ -14,11 +14,11 @@ from kept.doors.cli.app import app
 NOTE = '.\\" Written by docs/generate.py; change the code instead.'
 FILES = {
     "./.kept": "The knowledge base, unless --store or KEPT_STORE names another.",
-    "~/.cache/kept": "Embedding models, unless KEPT_MODELS says where.",
+    "~/.cache/kept": "Embedding models, unless KEPT_MODELS_DIR names another folder.",
 }
 VARIABLES = (
-    "Every setting is a variable that begins with KEPT_; 'kept settings' lists them "
-    "with their values and where these come from."
+    "Every setting is an environment variable with the prefix KEPT_; 'kept settings' "
+    "lists all of them with their values and sources."
 )
 EXIT_CODES = Path(__file__).parent / "reference" / "exit-codes.md"
 
@@ -41,9 +41,8 @@ def _lines() -> Iterator[str]:
     yield "[\\fIOPTIONS\\fR] \\fICOMMAND\\fR [\\fIARGUMENTS\\fR]"
     yield ".SH DESCRIPTION"
     yield _text(
-        "Documents go in, and for a question the passages that deserve to be cited "
-        "come out, or a plain 'nothing relevant'; for every candidate the record says "
-        "why."
+        "Stores documents and, for a question, returns the passages worth citing, or a "
+        "plain 'nothing relevant'; the record explains the decision on every candidate."
     )
     yield ".SH OPTIONS"
     yield from _options(command, context)

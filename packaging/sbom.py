@@ -13,7 +13,7 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-NAME = "kept"
+NAME = "kept-rag"
 Spec = dict[str, Any]
 
 

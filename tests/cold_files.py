@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 60.0
 def forget(path: Path) -> None:
     """Have the system drop every page of *path*, or skip where it cannot."""
     if not sys.platform.startswith("linux"):
-        pytest.skip("only Linux tells what is in memory, and forgets it on request")
+        pytest.skip("only Linux reports what is in memory, and evicts it on request")
     descriptor = os.open(path, os.O_RDONLY)
 
     def gone() -> bool:
@@ -30,17 +30,17 @@ def forget(path: Path) -> None:
 
 
 def pages_of(path: Path) -> list[bool]:
-    """Tell of every page of *path* whether it is in memory."""
+    """Return for every page of *path* whether it is in memory."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     first = ctypes.c_char.from_buffer(mapped)
-    told = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
+    reported = (ctypes.c_ubyte * -(-len(mapped) // mmap.PAGESIZE))()
     address = ctypes.c_void_p(ctypes.addressof(first))
-    failed = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(len(mapped)), told)
+    failed = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(len(mapped)), reported)
     del first
     mapped.close()
     assert not failed
-    return [bool(page & 1) for page in told]
+    return [bool(page & 1) for page in reported]
 
 
 def soon(true: Callable[[], bool]) -> bool:

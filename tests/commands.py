@@ -114,7 +114,7 @@ def started(
 
 def _settings() -> list[str]:
     """Return the settings of this process, which are not for those that it starts."""
-    return [n for n in os.environ if n.startswith("KEPT_") and n != "KEPT_MODELS"]
+    return [n for n in os.environ if n.startswith("KEPT_") and n != "KEPT_MODELS_DIR"]
 
 
 def apart(*args: object, env: dict[str, str] | None = None, **options: Any) -> Ran:  # noqa: ANN401 -- of Popen

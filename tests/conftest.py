@@ -22,7 +22,7 @@ from kept.knowledge_base.settings import Settings
 if TYPE_CHECKING:
     from postgres_server import Server
 
-# Every run tries the same examples, however slowly; those that nobody has tried yet
+# Every run tries the same examples, however slowly; new ones
 # are looked for on purpose, with --hypothesis-profile=explore.
 steady = hypothesis_settings(
     deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -38,7 +38,7 @@ def pytest_configure() -> None:
         providers._get_local_constants = lambda: providers._local_constants  # noqa: SLF001 -- there is no setting
 
 
-# Haystack reports its use to its makers, unless it is told not to before its import.
+# Haystack sends telemetry to its makers unless it is switched off before its import.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 # A shell that runs the tests in the background has them ignore Control-C, and the
@@ -47,7 +47,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parents[1]
 OURS = ("KEPT_", "RETRIEVAL_", "EMBEDDING", "RAG_", "MODEL_", "AI_RETRIEVER_")
-SHARED = ("KEPT_DATA", "KEPT_MODELS", "KEPT_MODEL_HUB", "KEPT_TEST_POSTGRES")
+SHARED = ("KEPT_DATA", "KEPT_MODELS_DIR", "KEPT_MODEL_HUB", "KEPT_TEST_POSTGRES")
 
 # Threads of a knowledge base, a service or a client that is open.
 WORKING = ("kept-recorder", "kept-audit", "kept-jobs", "kept-http", "kept-llm")
@@ -64,7 +64,7 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_logging_from_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start each test with logging as nobody has set it up."""
+    """Start each test with logging that is not configured."""
     structlog.reset_defaults()
     monkeypatch.setattr(logs, "_waiting", [])
     # Commands that run in this process take over what libraries log.
@@ -75,7 +75,7 @@ def _no_logging_from_before(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_left_open() -> Iterator[None]:
     """Hold each test to closing what it opens, whose threads may log into others.
 
-    What nobody holds any more ends by itself; that is waited for.
+    What is no longer referenced ends by itself; wait for that.
     """
     before = set(threading.enumerate())
     yield

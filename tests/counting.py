@@ -16,7 +16,7 @@ from kept.models.embedders.hash import HashEmbedder
 
 @dataclass
 class CountingEmbedder:
-    """The hash embedder, with the texts of each call, and slow if told to be."""
+    """The hash embedder, with the texts of each call, and slow if asked to be."""
 
     inner: HashEmbedder = field(default_factory=HashEmbedder)
     calls: list[list[str]] = field(default_factory=list)

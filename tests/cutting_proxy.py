@@ -11,11 +11,11 @@ BUFFER = 65_536
 
 
 class Proxy:
-    """Hands bytes on, until it is told to lose the answer to a commit, or stops."""
+    """Forwards bytes, until it is set to lose the answer to a commit, or stopped."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        # Nobody is given it by the system while this does not listen.
+        # The system gives the port to no other program while this does not listen.
         self.port = free_port()
         self.losing_answers = threading.Event()
         self.lost = 0

@@ -1,4 +1,4 @@
-"""A real embedding endpoint on loopback that behaves, or misbehaves, as told."""
+"""A real embedding endpoint on loopback that behaves or misbehaves on request."""
 
 import json
 import math

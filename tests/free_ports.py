@@ -1,4 +1,4 @@
-"""Ports for servers that cannot be told to take any that is free."""
+"""Ports for servers that cannot choose a free one themselves."""
 
 import os
 import socket
@@ -12,7 +12,7 @@ _tried = count()
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on; workers of one run get different ones."""
+    """Return a free port; the workers of one run get different ones."""
     while True:
         port = FIRST + (os.getpid() * APART + next(_tried)) % MANY
         with socket.socket() as probe:

@@ -66,7 +66,7 @@ def fresh(folder: Path, wheel: Path) -> Fresh:
     venv.create(folder, symlinks=True)
     made = Fresh(folder)
     [packages] = folder.glob("lib/python*/site-packages")
-    for name in sorted(declared("kept")):
+    for name in sorted(declared("kept-rag")):
         lend(distribution(name), packages)
     pip = [sys.executable, "-m", "pip", "--python", str(made.python), "install"]
     quiet = ["--quiet", "--no-deps", "--no-index", "--no-compile"]

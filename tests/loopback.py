@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that behaves, or misbehaves, as it is told."""
+"""A real HTTP server on loopback that behaves or misbehaves on request."""
 
 import json
 import socket
@@ -60,16 +60,16 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Discreet(ThreadingHTTPServer):
-    """A server on loopback that tells nobody of peers who go away in mid-sentence.
+    """A server on loopback that does not log peers who disconnect midway.
 
-    It would tell on standard error, which by then may be read by another test.
+    It would log to standard error, which another test may be reading by then.
     """
 
     daemon_threads = True
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 -- inherited
-        """Tell of anything else."""
+        """Report every other error."""
         if not isinstance(sys.exception(), OSError | json.JSONDecodeError):
             super().handle_error(request, client_address)
 
@@ -113,7 +113,7 @@ def serving(*script: Act) -> Iterator[Server]:
 
 @contextmanager
 def at_work(server: ThreadingHTTPServer, leave: threading.Event) -> Iterator[None]:
-    """Have a server answer; in the end *leave* tells its handlers to go home."""
+    """Have a server answer; at the end *leave* stops its handlers."""
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
@@ -253,7 +253,7 @@ class Counting:
 
 @dataclass
 class Slow:
-    """A model that streams its first words, and the rest only when told to go on."""
+    """A model that streams its first words, and the rest only when a test says so."""
 
     first: str
     rest: str

@@ -45,9 +45,9 @@ def serving(
     **env: str,
 ) -> Iterator[Served]:
     """Start the service and wait until it listens; its log lies beside the store."""
-    told = log_file or Path(f"{store}.log")
+    reported = log_file or Path(f"{store}.log")
     env = {"KEPT_SERVE_RATE_PER_MINUTE": "10000000", **env}
-    with told.open("ab") as log:
+    with reported.open("ab") as log:
         process = started(
             *(command, "--store", store, *HASH, "--port", 0, *words),
             env=env,
@@ -58,7 +58,7 @@ def serving(
         key, url = None, ""
         while not url:
             line = process.stdout.readline().decode()
-            assert line, told.read_text()
+            assert line, reported.read_text()
             if made := re.match(r"admin key, shown this once: (\S+)", line):
                 key = made[1]
             elif there := re.search(r"on (http://\S+)", line):
@@ -84,10 +84,10 @@ def receipts_of(client: httpx.Client, job: str) -> list[dict[str, Any]]:
 
 def last_event(client: httpx.Client, job: str) -> dict[str, Any]:
     """Follow a job to its end."""
-    told = ""
+    reported = ""
     with client.stream("GET", f"/v1/jobs/{job}/events") as response:
         for line in response.iter_lines():
             if line.startswith("data: "):
-                told = line.removeprefix("data: ")
-    event: dict[str, Any] = json.loads(told)
+                reported = line.removeprefix("data: ")
+    event: dict[str, Any] = json.loads(reported)
     return event

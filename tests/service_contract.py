@@ -37,7 +37,7 @@ ITEMS = [{"kind": "text", "uri": "a", "name": "0", "fields": {}}]
 
 @dataclass(frozen=True)
 class House:
-    """One database, and what a process around it makes anew: holds and a spool."""
+    """One database, and what each process creates around it: holds and a spool."""
 
     database: Database
     holds: Callable[[], Holds]
@@ -201,7 +201,7 @@ class ServiceContract:
         assert heir.job("acme", job.id).done == 1
 
     def test_a_job_that_was_put_back_is_begun_again(self, house: House) -> None:
-        """Whoever comes first has it, and it tells what kept it."""
+        """Another process takes a job that was put back, with its error."""
         jobs, _ = house.worker()
         others, _ = house.worker()
         jobs.add("acme", "p", "k", ITEMS)
@@ -215,15 +215,15 @@ class ServiceContract:
         assert (again.id, again.error) == (job.id, "StoreBusyError")
 
     def test_a_cancelled_job_stops(self, house: House) -> None:
-        """One that waits is over at once; one that runs is told."""
+        """A waiting job ends at once; a running one is notified."""
         jobs, _ = house.worker()
         running = jobs.add("acme", "p", "k", ITEMS)
         waiting = jobs.add("acme", "p", "k", ITEMS)
         assert jobs.begin() is not None
 
         assert jobs.cancel("acme", waiting.id).state == "cancelled"
-        told = jobs.cancel("acme", running.id)
-        assert (told.state, told.cancel) == ("running", True)
+        reported = jobs.cancel("acme", running.id)
+        assert (reported.state, reported.cancel) == ("running", True)
         assert [job.id for job in jobs.page("acme", before=None, limit=9)] == [
             *(waiting.id, running.id),
         ]
@@ -231,7 +231,7 @@ class ServiceContract:
         assert not jobs.unfinished(waiting.id)
 
     def test_a_write_is_done_once(self, house: House) -> None:
-        """The same key gets the same reply, another request is told apart."""
+        """The same key gets the same reply; another request with it is rejected."""
         replies = Replies(house.database, house.holds())
         reply = Reply(status=201, body=b"\0{}", headers={"a": "b"})
 

@@ -1,6 +1,6 @@
 """A pooler before PostgreSQL that gives one session to everybody in turn.
 
-It does what PgBouncer does with ``pool_mode=transaction``: whoever begins something
+It does what PgBouncer does with ``pool_mode=transaction``: a client that begins
 has the session until the server says that no transaction is open.
 """
 

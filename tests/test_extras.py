@@ -1,4 +1,4 @@
-"""Extras: the package is there in a version that was tried, or it is told."""
+"""Extras: the package is installed in a tested version, or the error says so."""
 
 import tomllib
 from dataclasses import replace
@@ -24,11 +24,13 @@ def test_the_range_is_the_declared_one(extra: Extra) -> None:
     extra.demand()
 
 
-def test_a_missing_package_is_told_with_the_command() -> None:
+def test_a_missing_package_error_names_the_command() -> None:
     """What is missing, and how to get it."""
     absent = Extra("langchain", "kept-no-such-package", "1.0", "2")
 
-    with pytest.raises(SettingsError, match=r'run .pip install "kept\[langchain\]"'):
+    with pytest.raises(
+        SettingsError, match=r'get it with: pip install "kept-rag\[langchain\]"'
+    ):
         absent.demand()
 
 

@@ -55,7 +55,7 @@ def test_the_dockerfile_keeps_the_rules(tmp_path: Path) -> None:
         ("KEPT_STORE=/data", "KEPT_SERVE_ADMIN_KEY=kept_a_b", "bakes a secret in"),
     ],
 )
-def test_a_fault_of_a_dockerfile_is_told(
+def test_a_fault_of_a_dockerfile_is_reported(
     before: str, after: str, fault: str, tmp_path: Path
 ) -> None:
     """Each rule can be broken, and is then named."""
@@ -94,7 +94,7 @@ def test_the_image_is_healthy_when_the_service_is_ready(status: int, code: int) 
             self.send_response(status if self.path == "/ready" else 404)
             self.end_headers()
 
-        def log_message(self, *told: object) -> None:
+        def log_message(self, *args: object) -> None:
             """Keep quiet."""
 
     with HTTPServer(("127.0.0.1", 0), Ready) as server:
@@ -209,7 +209,7 @@ def test_the_bill_of_materials_lists_what_is_needed() -> None:
     names = {c["name"] for c in bill["components"] if c["scope"] == "required"}
     references = [c["bom-ref"] for c in bill["components"]]
 
-    assert {re.sub(r"[-_.]+", "-", n).lower() for n in declared("kept")} == names
+    assert {re.sub(r"[-_.]+", "-", n).lower() for n in declared("kept-rag")} == names
     assert len(references) == len(set(references))
     known = {*references, bill["metadata"]["component"]["bom-ref"]}
     for row in bill["dependencies"]:

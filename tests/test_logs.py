@@ -14,14 +14,14 @@ from kept.errors import SettingsError
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
-    """Run a program of its own, where nobody has set logging up."""
+    """Run a program that does not configure logging."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
 
 
 def test_a_line_below_the_level_is_dropped_before_anything_is_set_up() -> None:
-    """What nobody asked to hear costs nothing."""
+    """Events below the log level cost nothing."""
     set_up: list[int] = []
     logs.configure_later(logging.WARNING, set_up.append)
 
@@ -113,7 +113,7 @@ def test_a_program_that_set_structlog_up_gets_events() -> None:
     assert json.loads(ran.stdout) == {"event": "heard", "n": 1}
 
 
-def test_nobody_hears_where_nobody_has_set_logging_up() -> None:
+def test_nothing_is_logged_where_logging_is_not_configured() -> None:
     """A library says nothing of its own accord."""
     assert not logs.heard(logging.CRITICAL)
 
@@ -135,8 +135,8 @@ def test_the_command_line_logs_to_standard_error(level: str | None) -> None:
     if level is None:
         assert lines == ["kept: warning: index rebuilt: index dense"]
         return
-    told = [json.loads(line) for line in lines]
-    assert [(one["event"], one["level"]) for one in told] == [
+    body = [json.loads(line) for line in lines]
+    assert [(one["event"], one["level"]) for one in body] == [
         ("quiet", "info"),
         ("index_rebuilt", "warning"),
     ]
@@ -154,7 +154,7 @@ def test_what_a_library_warns_of_is_a_line_like_ours() -> None:
         "import logging; from kept.doors.cli.output import log_to_stderr\n"
         "log_to_stderr('info')\n"
         "heard = logging.getLogger('uvicorn.error')\n"
-        "heard.info('nobody hears'); heard.warning('Invalid %s', 'request')\n"
+        "heard.info('not shown'); heard.warning('Invalid %s', 'request')\n"
         "try: 1 / 0\n"
         "except ZeroDivisionError: heard.exception('it\\nbroke')\n"
     )
@@ -171,7 +171,7 @@ def test_what_a_library_warns_of_is_a_line_like_ours() -> None:
 def test_a_line_of_a_library_that_cannot_be_put_together_breaks_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Whoever logged it goes on with what it was doing."""
+    """The caller continues after logging."""
     record = logging.LogRecord(
         "library", logging.WARNING, "here.py", 1, "%d things", ("no number",), None
     )

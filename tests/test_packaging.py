@@ -116,13 +116,13 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: files.read(name) for name in names}
 
 
-def test_a_fresh_environment_tells_its_version(run: Run) -> None:
+def test_a_fresh_environment_shows_its_version(run: Run) -> None:
     """The version, the commit of the build, and extras as they are: missing."""
-    told = run("--version")
+    output = run("--version")
     facts = json.loads(run("--version", "--json").stdout)
 
-    assert told.stdout.splitlines()[0] == (
-        f"kept {version('kept')} (commit 0123456789ab)"
+    assert output.stdout.splitlines()[0] == (
+        f"kept {version('kept-rag')} (commit 0123456789ab)"
     )
     assert facts["commit"] == "0123456789ab"
     assert facts["store_schema"] >= 1
@@ -178,7 +178,8 @@ def test_the_service_shows_its_pages(installed: Fresh, tmp_path: Path) -> None:
 
 
 MISSING = {
-    "frames": "import kept; kept.open('kb', embedder='hash').search('q').to_pandas()",
+    "frames": "import kept; kb = kept.open('kb', create=True, embedder='hash'); "
+    "kb.search('q').to_pandas()",
     "haystack": "import kept.doors.haystack",
     "langchain": "import kept.doors.langchain",
     "llama-index": "import kept.doors.llama_index",
@@ -191,7 +192,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
-def test_a_missing_extra_is_told_with_the_command(
+def test_a_missing_extra_error_names_the_command(
     extra: str, installed: Fresh, tmp_path: Path
 ) -> None:
     """What is missing and the pip command that brings it, for each extra."""
@@ -207,16 +208,16 @@ def test_a_missing_extra_is_told_with_the_command(
     )
 
     assert ran.returncode != 0
-    assert f'pip install "kept[{extra}]"' in ran.stderr.splitlines()[-1]
+    assert f'pip install "kept-rag[{extra}]"' in ran.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("extra", EXTRAS)
 def test_an_extra_is_named_in_the_documentation(extra: str) -> None:
     """Some guide says how to get it, and the list of dependencies has it."""
     guides = (ROOT / "docs" / "how-to").glob("*.md")
-    told = f'pip install "kept[{extra}]"'
+    reported = f'pip install "kept-rag[{extra}]"'
 
-    assert any(told in guide.read_text("utf-8") for guide in guides)
+    assert any(reported in guide.read_text("utf-8") for guide in guides)
     assert f"| {extra} |" in (ROOT / "docs" / "dependencies.md").read_text("utf-8")
 
 

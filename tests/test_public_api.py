@@ -18,7 +18,7 @@ def test_every_listed_name_is_importable(name: str) -> None:
 
 
 def test_every_listed_name_is_offered_before_it_is_loaded() -> None:
-    """Whoever completes names in a notebook is shown all of them."""
+    """Completion in a notebook lists all of them."""
     assert set(kept.__all__) <= set(dir(kept))
 
 
@@ -46,7 +46,7 @@ def test_errors_come_through_to_another_process(error: kept.KeptError) -> None:
 
 
 def test_an_unlisted_name_is_an_attribute_error() -> None:
-    """A typo is told as Python tells it."""
+    """A typo raises the usual AttributeError."""
     with pytest.raises(AttributeError, match="has no attribute 'opne'"):
         kept.opne  # noqa: B018 -- the access is the test
 
@@ -111,7 +111,7 @@ def test_a_search_logs_nothing_and_loads_no_logger(tmp_path: Path) -> None:
     code = (
         "from kept.doors.cli.output import log_to_stderr; "
         "log_to_stderr(); import kept; "
-        f"base = kept.open({str(tmp_path)!r}, embedder='hash'); "
+        f"base = kept.open({str(tmp_path)!r}, create=True, embedder='hash'); "
         "receipts = base.add('The invoice was paid on 3 March.'); "
         "found = base.search('When was the invoice paid?'); base.close()"
     )

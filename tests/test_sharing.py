@@ -8,8 +8,8 @@ import pytest
 from kept._runtime import all_cores, shared
 
 
-def test_results_come_in_the_order_of_the_parts() -> None:
-    """Whoever did a part, its result stands in its place."""
+def test_results_are_in_the_order_of_the_parts() -> None:
+    """Results are in order, whichever thread computed them."""
     assert shared([partial(pow, 2, place) for place in range(9)]) == [
         2**place for place in range(9)
     ]
@@ -30,7 +30,7 @@ def test_a_part_is_done_once() -> None:
         assert sorted(done) == list(range(7))
 
 
-def test_nobody_waits_for_helpers_that_are_busy() -> None:
+def test_busy_helper_threads_are_not_waited_for() -> None:
     """Every helper is held up, so all of the work is done in the asking thread."""
     let_go = threading.Event()
     held = [_holding_a_helper(let_go) for _ in range(all_cores() - 1)]
@@ -58,7 +58,7 @@ def _holding_a_helper(let_go: threading.Event) -> threading.Thread:
     return thread
 
 
-def test_what_goes_wrong_in_a_part_is_told() -> None:
+def test_an_error_in_a_part_is_raised() -> None:
     """An error is raised, not lost."""
     with pytest.raises(ZeroDivisionError):
         shared([_nothing, partial(divmod, 1, 0), _nothing])

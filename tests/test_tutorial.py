@@ -73,7 +73,7 @@ def test_every_command_prints_what_is_shown(
     desk = tmp_path / "desk"
     desk.mkdir()
     served: subprocess.Popen[str] | None = None
-    told: list[str] = []
+    reported: list[str] = []
     try:
         for step in steps(PAGE.read_text("utf-8")):
             command = step.command.replace(PORT, shell["KEPT_SERVE_PORT"])
@@ -94,14 +94,14 @@ def test_every_command_prints_what_is_shown(
                 printed = _ran(command, desk, shell)
             expected = step.shown.replace(PORT, shell["KEPT_SERVE_PORT"])
             if not re.fullmatch(pattern(expected), printed):
-                told.append(f"$ {step.command}\n{printed}\nis not\n{step.shown}")
+                reported.append(f"$ {step.command}\n{printed}\nis not\n{step.shown}")
     finally:
         if served is not None and served.stdout is not None:
             served.terminate()
             served.wait(60)
             served.stdout.close()
 
-    assert told == []
+    assert reported == []
 
 
 def _ran(command: str, desk: Path, env: dict[str, str]) -> str:

@@ -8,7 +8,7 @@ import kept
 
 def looked_at(folder: Path) -> str:
     """Fill a knowledge base, search it, and return the explanation of the result."""
-    with kept.open(folder, embedder="hash") as kb:
+    with kept.open(folder, create=True, embedder="hash") as kb:
         kb.add("Employees have 28 days of leave, five more after ten years.")
         kb.add("Invoice INV-49302 was paid on 3 March.")
         found = kb.search("How many days of leave do employees have?")

@@ -1,11 +1,11 @@
 """Kept: the passages that deserve to be cited, and for every candidate why."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kept.doors.library import Base, Selected
-    from kept.doors.library import open_base as open  # noqa: A004 -- kept.open
+    from kept.doors.library import open_knowledge_base as open  # noqa: A004
     from kept.errors import KeptError
     from kept.kernel.filters import Condition, Filters
     from kept.kernel.model import (
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from kept.knowledge_base.base import KnowledgeBase
+    from kept.knowledge_base.results import ResultPassage, SearchResult
     from kept.knowledge_base.select import Selecting, select
     from kept.knowledge_base.settings import Settings
     from kept.search.retrieve import Found
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Base",
     "Candidate",
     "Chunk",
     "Condition",
@@ -46,7 +46,8 @@ __all__ = [
     "Pipeline",
     "Query",
     "Refusal",
-    "Selected",
+    "ResultPassage",
+    "SearchResult",
     "Selecting",
     "Selection",
     "Settings",
@@ -57,7 +58,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Base": "kept.doors.library",
     "Candidate": "kept.kernel.model",
     "Chunk": "kept.kernel.model",
     "Condition": "kept.kernel.filters",
@@ -72,7 +72,8 @@ _HOMES = {
     "Pipeline": "kept.kernel.pipeline",
     "Query": "kept.kernel.model",
     "Refusal": "kept.kernel.record",
-    "Selected": "kept.doors.library",
+    "ResultPassage": "kept.knowledge_base.results",
+    "SearchResult": "kept.knowledge_base.results",
     "Selecting": "kept.knowledge_base.select",
     "Selection": "kept.kernel.record",
     "Settings": "kept.knowledge_base.settings",
@@ -82,12 +83,38 @@ _HOMES = {
 }
 
 
+def _refuse_a_namesake() -> None:
+    """Raise where the distribution ``kept``, another project, is installed beside us.
+
+    Both have a package of this name, and an installer writes one over the other. The
+    folder is listed because importlib.metadata takes longer to load than all of this.
+    """
+    here = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 -- as above
+    others = [
+        name
+        for name in os.listdir(here)  # noqa: PTH208 -- as above
+        if name.startswith("kept-") and name.endswith((".dist-info", ".egg-info"))
+    ]
+    if others:
+        msg = (
+            f"{others[0]} in {here} is another project that also installs a package "
+            "'kept', over this one; run 'pip uninstall --yes kept kept-rag', then "
+            "'pip install kept-rag'"
+        )
+        raise ImportError(msg)
+
+
+_refuse_a_namesake()
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
     """Load a public name at its first use, so that importing Kept is quick."""
     if name == "open":
-        return import_module("kept.doors.library").open_base
+        return import_module("kept.doors.library").open_knowledge_base
     if name == "__version__":
-        return import_module("importlib.metadata").version("kept")
+        return import_module("importlib.metadata").version("kept-rag")
+    if name == "errors":
+        return import_module("kept.errors")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     msg = f"module 'kept' has no attribute {name!r}"
@@ -95,5 +122,5 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
 
 
 def __dir__() -> list[str]:
-    """Name what can be had, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """Return our own names, loaded or not, and none of what we import."""
+    return sorted([*__all__, "__version__", "errors"])

@@ -7,8 +7,9 @@ import sys
 import threading
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,6 +18,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kept.errors import SettingsError, StoreError
+
+# The project's name on the package index, where "kept" belongs to another project.
+DISTRIBUTION = "kept-rag"
 
 # Whatever a document or a model says, the terminal is shown text, not commands.
 _OBEYED = (range(9), range(11, 32), range(127, 160))
@@ -31,23 +35,23 @@ class Logger:
     name: str
 
     def debug(self, event: str, **fields: object) -> None:
-        """Tell a developer."""
+        """Log a detail for developers."""
         self._write(logging.DEBUG, "debug", event, fields)
 
     def info(self, event: str, **fields: object) -> None:
-        """Tell what happens in the ordinary run of things."""
+        """Log an ordinary event."""
         self._write(logging.INFO, "info", event, fields)
 
     def warning(self, event: str, **fields: object) -> None:
-        """Tell what somebody should look at."""
+        """Log something that needs attention."""
         self._write(logging.WARNING, "warning", event, fields)
 
     def error(self, event: str, **fields: object) -> None:
-        """Tell what failed."""
+        """Log a failure."""
         self._write(logging.ERROR, "error", event, fields)
 
     def exception(self, event: str, **fields: object) -> None:
-        """Tell what failed, with the error that is being handled."""
+        """Log a failure with the exception that is being handled."""
         self._write(logging.ERROR, "exception", event, fields)
 
     def _write(
@@ -82,7 +86,7 @@ def configure_later(level: int, configure: Callable[[int], None]) -> None:
 
 
 def heard(level: int) -> bool:
-    """Tell whether lines of *level* reach anybody who asked for them."""
+    """Return whether lines of *level* are written anywhere."""
     for setup in _waiting:
         return level >= setup.level
     structlog = _chosen_structlog()
@@ -96,17 +100,17 @@ def heard(level: int) -> bool:
 
 
 class LibraryLines(logging.Handler):
-    """Writes what a library logs and nobody else hears, as lines like our own."""
+    """Writes library log records that have no other handler, as lines like our own."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Pass a line on; one that cannot be written is told as logging does."""
+        """Write a record; one that cannot be written goes to `handleError`."""
         try:
             logger = Logger(record.name)
             write = logger.error if record.levelno >= logging.ERROR else logger.warning
             error = record.exc_info[1] if record.exc_info else None
             raised = {} if error is None else {"exc_info": error}
-            told = record.getMessage()
-            write("library_logged", library=record.name, told=told, **raised)
+            message = record.getMessage()
+            write("library_logged", library=record.name, told=message, **raised)
         except Exception:  # noqa: BLE001 -- its caller is in the middle of other work
             self.handleError(record)
 
@@ -130,7 +134,7 @@ def with_trace_ids(
 
 
 def whisper(event: str, **fields: object) -> None:
-    """Log at debug level, where somebody has set logging up."""
+    """Log at debug level, if logging is configured."""
     if heard(logging.DEBUG):
         Logger(__name__).debug(event, **fields)
 
@@ -142,14 +146,14 @@ def _set_up() -> None:
         _waiting.clear()
 
 
-def _chosen_structlog() -> Any:  # noqa: ANN401 -- a module, loaded by whoever chose it
-    """Return structlog where somebody has set it up."""
+def _chosen_structlog() -> Any:  # noqa: ANN401 -- a module, loaded by the program that uses it
+    """Return structlog if the program has configured it."""
     structlog = sys.modules.get("structlog")
     return structlog if structlog and structlog.is_configured() else None
 
 
 def _tell(level: int, method: str, event: str, fields: Mapping[str, object]) -> None:
-    """Write a line where nobody has said how: of warnings, beside the output."""
+    """Write warnings to standard error, when logging is not configured."""
     if level < logging.WARNING:
         return
     error = {"exc_info": True} if method == "exception" else {}
@@ -166,20 +170,40 @@ def as_line(logger: object, level: str, event: Mapping[str, object]) -> str:
     error = sys.exc_info()[1] if error is True else error
     if isinstance(error, BaseException):
         fields = {"why": _where(error), **fields}
-    told = ", ".join(f"{key} {value}" for key, value in fields.items())
-    return printable(" ".join(f"kept: {level}: {name}: {told}".split()))
+    rest = ", ".join(f"{key} {value}" for key, value in fields.items())
+    return printable(" ".join(f"kept: {level}: {name}: {rest}".split()))
 
 
 def _where(error: BaseException) -> str:
     """Return what an error is, and the line that raised it."""
-    told = f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
     *_, last = ("", *traceback.extract_tb(error.__traceback__))
-    return f"{told} (at {last.filename}:{last.lineno})" if last else told
+    return f"{message} (at {last.filename}:{last.lineno})" if last else message
 
 
 def printable(text: str) -> str:
     """Return *text* without characters that a terminal would obey."""
     return text.translate(_CONTROLS)
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra."""
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
+
+
+@contextmanager
+def needing(extra: str, what: str) -> Iterator[None]:
+    """Turn a missing package that *what* imports into the command that installs it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] == "kept":
+            raise
+        msg = (
+            f"{what} needs the package {error.name!r}, which is not installed; "
+            f"get it with: {install_command(extra)}"
+        )
+        raise SettingsError(msg) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +229,8 @@ class Extra:
             found = version(self.package)
         except PackageNotFoundError:
             msg = (
-                f"{self.package} is not installed; run "
-                f"'pip install \"kept[{self.name}]\"'"
+                f"{self.package} is not installed; "
+                f"get it with: {install_command(self.name)}"
             )
             raise SettingsError(msg) from None
         if not _numbers(self.at_least) <= _numbers(found) < _numbers(self.below):
@@ -245,10 +269,10 @@ def all_cores() -> int:
 
 
 def shared(parts: Sequence[Callable[[], T]]) -> list[T]:
-    """Do all *parts*, those that nobody else has begun in this thread.
+    """Run all *parts* on a thread pool, and in this thread those not yet begun.
 
-    So whoever asks never waits for a helper that is busy elsewhere: what is not begun
-    is taken back. Worth it for work of which most does not need the interpreter.
+    So the caller never waits for a worker that is busy elsewhere: what has not begun
+    is cancelled and run here. Only worth it for work that mostly releases the GIL.
     """
     if all_cores() == 1:
         return [part() for part in parts]

@@ -65,9 +65,9 @@ class Site:
         """Take a text in, and return the id of its document."""
         with self.client(tenant=tenant) as client:
             body = {"documents": [{"text": text, **fields}]}
-            told = client.post("/v1/documents?wait=60", json=body)
-        assert told.status_code == 200, told.text
-        return str(told.json()["receipts"][0]["document_id"])
+            response = client.post("/v1/documents?wait=60", json=body)
+        assert response.status_code == 200, response.text
+        return str(response.json()["receipts"][0]["document_id"])
 
 
 @contextmanager

@@ -117,12 +117,12 @@ def test_a_refusal_says_what_to_ask_instead(visitor: Visitor) -> None:
     """Nothing is cited; there is a reason, and topics to go on with."""
     page = visitor.goto("/ask")
 
-    for question, told in ((FAR, "couldn't find"), (CHAT, "something specific")):
+    for question, reported in ((FAR, "couldn't find"), (CHAT, "something specific")):
         ask(page, question)
         answered(page)
         refusal = page.locator("#answer-text")
         expect(refusal).to_contain_text("No answer, on purpose")
-        expect(refusal).to_contain_text(told)
+        expect(refusal).to_contain_text(reported)
         expect(page.locator("#source-list li")).to_have_count(0)
 
     refusal.get_by_role("listitem").first.get_by_role("link").click()

@@ -42,7 +42,7 @@ LEAVE = (
 
 @pytest.fixture
 def writer(visit: Visit, site: Site, request: pytest.FixtureRequest) -> Visitor:
-    """Return somebody who may write, in a tenant of their own."""
+    """Return a visitor with the role writer, in a tenant of their own."""
     tenant = f"papers of {request.node.name}"
     return visit(key=site.new_key("writer", "writer", tenant=tenant))
 

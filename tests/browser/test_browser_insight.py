@@ -36,14 +36,14 @@ def admin(visit: Visit, site: Site, request: pytest.FixtureRequest) -> Visitor:
 
 
 def setting(visitor: Visitor, name: str) -> object:
-    """Return the value of a setting, as the API tells it."""
-    told = visitor.page.request.get("/v1/settings").json()["preset_settings"]
-    [value] = [row["value"] for row in told if row["name"] == name]
+    """Return the value of a setting, as the API returns it."""
+    body = visitor.page.request.get("/v1/settings").json()["preset_settings"]
+    [value] = [row["value"] for row in body if row["name"] == name]
     return value
 
 
 def session(site: Site, key: str) -> httpx.Response:
-    """Ask who somebody with this key is."""
+    """Return what the service says about a key."""
     return httpx.get(f"{site.url}/v1/session", headers={"x-api-key": key}, timeout=60)
 
 
@@ -93,8 +93,8 @@ def test_the_histograms_have_the_numbers_too(visitor: Visitor) -> None:
     expect(figure.locator("svg")).to_be_visible()
     figure.get_by_text("The same as a table").click()
 
-    told = figure.locator("figcaption").inner_text()
-    accepted, rejected = map(int, re.findall(r"\d+", told)[:2])
+    reported = figure.locator("figcaption").inner_text()
+    accepted, rejected = map(int, re.findall(r"\d+", reported)[:2])
     rows = figure.locator("tbody tr").all()
     numbers = [[float(n) for n in row.inner_text().split()] for row in rows]
     assert sum(row[1] for row in numbers) == accepted > 0
@@ -125,7 +125,7 @@ def test_two_runs_are_compared_down_to_their_traces(visitor: Visitor) -> None:
     assert page.locator("ul.candidates > li").count() > 0
 
 
-def test_the_audit_tells_who_asked_what_on_which_ground(visitor: Visitor) -> None:
+def test_the_audit_shows_who_asked_what_and_why(visitor: Visitor) -> None:
     """A row opens to its numbers and leads to its trace; filters narrow the list."""
     page = visitor.goto("/audit?action=search")
     row = page.locator("ul.audit > li", has_text=CITED).last
@@ -177,13 +177,13 @@ def test_questions_are_no_longer_kept_when_that_is_unticked(admin: Visitor) -> N
     expect(page.get_by_label("Keep the text of questions")).not_to_be_checked()
     asked = page.request.post(
         "/v1/search",
-        data={"question": "what does nobody keep of leave?"},
+        data={"question": "what does no one keep of leave?"},
         headers={"x-csrf-token": page.locator("[name=csrf_token]").first.input_value()},
     )
 
     assert asked.ok
     admin.goto("/audit?action=search")
-    expect(page.get_by_text("what does nobody keep of leave?")).to_have_count(0)
+    expect(page.get_by_text("what does no one keep of leave?")).to_have_count(0)
 
 
 def test_a_key_is_shown_once_and_revoked(admin: Visitor, site: Site) -> None:

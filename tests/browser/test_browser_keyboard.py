@@ -30,9 +30,9 @@ def tabbed_to(page: Page, name: str, most: int = 60) -> None:
     """Press Tab until something with this name has the focus; it must be seen."""
     for _ in range(most):
         page.keyboard.press("Tab")
-        told = " ".join(str(page.evaluate(FOCUSED)).split())
-        assert page.evaluate(SEEN), f"the focus on {told!r} cannot be seen"
-        if re.search(name, told):
+        shown = " ".join(str(page.evaluate(FOCUSED)).split())
+        assert page.evaluate(SEEN), f"the focus on {shown!r} cannot be seen"
+        if re.search(name, shown):
             return
     message = f"{name} was not reached within {most} presses"
     raise AssertionError(message)

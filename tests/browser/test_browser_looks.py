@@ -52,13 +52,13 @@ def test_a_page_is_accessible_and_whole_in_every_look(
         if wide > 0:
             found[look].append(f"{wide} pixels wider than the window")
 
-    assert {look: told for look, told in found.items() if told} == {}
+    assert {look: reported for look, reported in found.items() if reported} == {}
     assert page.locator("h1").count() == 1
     assert page.title().endswith(" · Kept")
 
 
 def test_a_long_name_does_not_widen_a_page(visitor: Visitor) -> None:
-    """The name of a tenant is as long as somebody made it."""
+    """The name of a tenant may be very long."""
     visitor.page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # a size
     visitor.site.add("A text of its own.", tenant="long_" * 30)
 

@@ -15,7 +15,7 @@ Visit = Callable[..., Visitor]
 
 @pytest.fixture
 def stranger(visit: Visit) -> Visitor:
-    """Return a window of somebody who is not signed in."""
+    """Return a window of a visitor who is not signed in."""
     return visit(signed_in=False)
 
 
@@ -25,7 +25,7 @@ def sign_in(page: Page, key: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def test_whoever_is_not_signed_in_is_asked_to_and_led_back(
+def test_a_visitor_signs_in_and_returns_to_the_page(
     stranger: Visitor, site: Site
 ) -> None:
     """The address that was wanted is opened after signing in; the key is not in it."""
@@ -73,7 +73,7 @@ def test_signing_in_leads_nowhere_else(
 
 
 def test_signing_out_ends_the_session_everywhere(stranger: Visitor, site: Site) -> None:
-    """The page says so, and the cookie, even if somebody kept it, opens nothing."""
+    """The page says so, and a copy of the cookie opens nothing."""
     page = stranger.goto("/sign-in")
     sign_in(page, site.key)
     expect(page).to_have_url(f"{site.url}/ask")
@@ -90,7 +90,7 @@ def test_signing_out_ends_the_session_everywhere(stranger: Visitor, site: Site) 
     expect(page).to_have_url(re.compile("/sign-in"))
 
 
-def test_another_tenant_can_be_chosen_by_whoever_opens_all(visitor: Visitor) -> None:
+def test_a_key_for_all_tenants_can_choose_another_tenant(visitor: Visitor) -> None:
     """Its name is in the navigation from then on, until another is chosen."""
     page = visitor.goto("/tenant")
 

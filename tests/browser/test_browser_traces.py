@@ -22,8 +22,8 @@ def page(visitor: Visitor) -> Page:
 
 def sums(page: Page) -> dict[str, int]:
     """Return the counts of the funnel by their names."""
-    told = page.locator(".sum").inner_text()
-    return {name: int(n) for n, name in re.findall(r"(\d+)\s+([a-z]+)", told)}
+    shown = page.locator(".sum").inner_text()
+    return {name: int(n) for n, name in re.findall(r"(\d+)\s+([a-z]+)", shown)}
 
 
 def shown(page: Page) -> int:
@@ -60,7 +60,7 @@ def test_the_counts_of_the_funnel_sum(page: Page) -> None:
 
 
 def test_candidates_are_filtered_by_reason(page: Page) -> None:
-    """The chip of a reason leaves as many as it counts, and each tells of it."""
+    """The chip of a reason shows as many candidates as it counts, each with it."""
     chip = page.get_by_label("Filter the candidates").get_by_role("link").nth(3)
     reason, count = chip.inner_text().rsplit(" ", 1)
 
@@ -68,15 +68,15 @@ def test_candidates_are_filtered_by_reason(page: Page) -> None:
 
     expect(page).to_have_url(re.compile(f"reason={reason}"))
     expect(page.locator(CANDIDATES)).to_have_count(int(count))
-    told = page.locator("li:not(.passed)", has_text=f"· {reason}")
-    expect(page.locator(CANDIDATES).filter(has=told)).to_have_count(int(count))
+    shown = page.locator("li:not(.passed)", has_text=f"· {reason}")
+    expect(page.locator(CANDIDATES).filter(has=shown)).to_have_count(int(count))
     page.get_by_label("Filter the candidates").get_by_role(
         "link", name=re.compile("^Selected")
     ).click()
     expect(page.locator(CANDIDATES)).to_have_count(sums(page)["selected"])
 
 
-def test_a_candidate_tells_its_way_and_its_signals(page: Page) -> None:
+def test_a_candidate_shows_its_path_and_its_signals(page: Page) -> None:
     """A click shows every stage it met, the numbers compared, and its signals."""
     dropped = page.locator(CANDIDATES).last
     way = dropped.get_by_role("group", name="Its way")
@@ -101,15 +101,17 @@ def test_why_not_names_the_smallest_change(page: Page) -> None:
     page.get_by_label("Document, chunk, alias or source").fill(chunk)
     page.get_by_role("button", name="Find out").click()
 
-    told = page.locator("#absence")
-    expect(told).to_contain_text("dropped it")
+    shown = page.locator("#absence")
+    expect(shown).to_contain_text("dropped it")
     found = re.compile("smallest change|together these do|Neither")
-    expect(told).to_contain_text(found)
+    expect(shown).to_contain_text(found)
     expect(page.get_by_label("Document, chunk, alias or source")).to_have_value(chunk)
 
 
-def test_why_not_of_what_is_unknown_is_told(visitor: Visitor, page: Page) -> None:
-    """A name that is nobody's is answered in words, not with an error."""
+def test_why_not_of_an_unknown_name_shows_a_message(
+    visitor: Visitor, page: Page
+) -> None:
+    """An unknown name gets a message, not an error."""
     visitor.forgiven.append("404")
 
     page.get_by_label("Document, chunk, alias or source").fill("no-such-thing")

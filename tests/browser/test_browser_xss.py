@@ -74,12 +74,12 @@ def stocked(site: Site, tenant: str, payloads: Sequence[str]) -> None:
             ("files", (f"{n} {payload}.md", f"# {payload}\n\nNumber {n}: {payload}"))
             for n, payload in enumerate(most[:12])
         ]
-        for told in (
+        for reported in (
             client.post("/v1/documents?wait=60", json={"documents": drafts}),
             client.post("/v1/documents/files?wait=60", files=files),
         ):
-            assert told.status_code == 200, told.text
-            assert told.json()["state"] == "done"
+            assert reported.status_code == 200, reported.text
+            assert reported.json()["state"] == "done"
         for n, payload in enumerate(most[:12]):
             question = {"question": f"what is number {n} {payload}"[:2_000]}
             assert client.post("/v1/search", json=question).is_success
@@ -120,15 +120,15 @@ def walked(visitor: Visitor, client: httpx.Client) -> dict[str, list[str]]:
         page.evaluate(
             "document.querySelectorAll('details').forEach(d => d.open = true)"
         )
-        if told := owned(page):
-            found[path] = told
+        if reported := owned(page):
+            found[path] = reported
     return found
 
 
 def test_no_payload_runs_on_any_page(
     site: Site, someone: Callable[[str], Visitor]
 ) -> None:
-    """Neither as title, text, tag, file name or question, nor as somebody's name."""
+    """Neither as title, text, tag, file name or question, nor as a person's name."""
     stocked(site, TENANT, OWN)
     for payload in OWN:
         site.new_key(payload[:200], "reader", tenant=TENANT)

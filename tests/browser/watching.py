@@ -1,4 +1,4 @@
-"""Visitors: a window of somebody signed in, in which nothing may go wrong unseen."""
+"""Visitors: a signed-in browser window that fails its test on any error."""
 
 from dataclasses import dataclass, field
 
@@ -27,7 +27,7 @@ expect.set_options(timeout=PATIENCE)
 
 @dataclass
 class Visitor:
-    """Somebody at the pages, and what went wrong while they were there."""
+    """A visitor of the pages, and the errors met on the way."""
 
     site: Site
     context: BrowserContext
@@ -76,8 +76,8 @@ class Visitor:
     def leave(self) -> None:
         """Close the window; nothing may have gone wrong but what was meant to."""
         self.context.close()
-        told = [t for t in self.troubles if not any(f in t for f in self.forgiven)]
-        assert told == []
+        reported = [t for t in self.troubles if not any(f in t for f in self.forgiven)]
+        assert reported == []
 
     def _watch(self) -> None:
         self.page.on("dialog", self._dialog)

@@ -36,7 +36,7 @@ def documents(corpus: Corpus) -> int:
     return len(corpus.base.store.documents(corpus.base.tenant))
 
 
-def test_a_collection_is_taken_in_once(folder: Path, settings: Settings) -> None:
+def test_a_collection_is_ingested_once(folder: Path, settings: Settings) -> None:
     """The second time, everything is there already."""
     collection = load_collection(folder)
     first: Steps = []
@@ -150,7 +150,7 @@ def test_a_folder_with_another_collection_is_refused(
         pass
 
 
-def test_a_knowledge_base_of_somebody_else_is_left_alone(
+def test_a_knowledge_base_of_another_kind_is_left_alone(
     folder: Path, settings: Settings, tmp_path: Path
 ) -> None:
     """An evaluation never writes into a knowledge base that it did not make."""

@@ -99,7 +99,7 @@ def test_wrong_expectations_are_below_acceptance(settings: Settings) -> None:
     assert found.verdict.exit_code == 20
 
 
-def test_a_miss_is_told_from_the_record(settings: Settings) -> None:
+def test_a_miss_has_its_reason_from_the_record(settings: Settings) -> None:
     """A floor that nothing meets is named, with its numbers."""
     fixture = load_fixture("acquisition")
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kept.evaluation.grader import faithfulness, grade
-from kept.evaluation.quantities import Moment, quantities
+from kept.text.quantities import Moment, quantities
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ PASSAGES = [
 ]
 
 
-def test_telling_sentences_are_asked_about() -> None:
+def test_informative_sentences_become_questions() -> None:
     """The rarest words make the question, and the sentence is the answer."""
     items = known_items(PASSAGES)
 

@@ -39,7 +39,7 @@ def test_scores_strictly_descend_in_single_precision(scores: list[float]) -> Non
     assert all(a > b for a, b in pairwise(written))
 
 
-def test_judgements_come_in_three_or_four_columns(tmp_path: Path) -> None:
+def test_judgements_have_three_or_four_columns(tmp_path: Path) -> None:
     """BEIR's table and TREC's columns hold the same."""
     (tmp_path / "beir.tsv").write_text("query-id\tcorpus-id\tscore\nq\td\t1\n")
     (tmp_path / "trec.txt").write_text("q 0 d 1\n")

@@ -180,9 +180,11 @@ def test_a_floor_is_lowered_to_exactly_the_candidate(make_base: Make) -> None:
     ]
     [line] = floor.assignments
     assert line.variable == "KEPT_RELEVANCE_FLOOR"
-    assert (line.before, line.after) == (0.9, target.signals["relevance"])
+    # Bounds are compared at six places, so the last of nine does not count.
+    assert line.before == 0.9
+    assert line.after == pytest.approx(target.signals["relevance"], abs=1e-6)
     assert target.id in outcome_of(base, relevance_floor=line.after)
-    just_above = round(line.after + 1e-9, 9)
+    just_above = round(line.after + 1e-6, 9)
     assert target.id not in outcome_of(base, relevance_floor=just_above)
 
 
@@ -495,7 +497,7 @@ def test_a_table_of_shares_can_be_emptied(make_base: Make) -> None:
     assert turned["reserved_shares"] == {}
 
 
-def test_who_is_displaced_by_a_change_is_told(filled: KnowledgeBase) -> None:
+def test_a_change_lists_the_passages_it_displaces(filled: KnowledgeBase) -> None:
     """A few by name, the rest by number."""
     target = next(
         c
@@ -811,7 +813,7 @@ def test_the_same_configuration_makes_no_difference(filled: KnowledgeBase) -> No
     assert list(difference_lines(explained)) == [f"= {QUESTION}"]
 
 
-def test_refusals_and_answers_are_told_apart(filled: KnowledgeBase) -> None:
+def test_refusals_and_answers_are_different(filled: KnowledgeBase) -> None:
     """A question that one configuration refuses is marked."""
     open_gate = filled.configured().changed(
         gate_enable=False, refuse_below=None, relevance_floor=0.0

@@ -39,11 +39,11 @@ def run(command: str, tmp_path: Path) -> Ran:
     return kept(*words[command], *place)
 
 
-@pytest.mark.parametrize(("variable", "value", "told"), OUT_OF_RANGE)
+@pytest.mark.parametrize(("variable", "value", "message"), OUT_OF_RANGE)
 def test_a_setting_out_of_range_is_refused_at_start(
     variable: str,
     value: str,
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -51,7 +51,7 @@ def test_a_setting_out_of_range_is_refused_at_start(
     monkeypatch.setenv(variable, value)
 
     for command in ("ingest", "serve", "mcp"):
-        assert told in run(command, tmp_path).complaint(2), command
+        assert message in run(command, tmp_path).complaint(2), command
 
     assert not (tmp_path / "store").exists()
 
@@ -75,9 +75,9 @@ def test_a_setting_of_language_models_is_refused_with_its_range(
     monkeypatch.setenv("KEPT_LLM_TIMEOUT_SECONDS", "0")
     monkeypatch.setenv("KEPT_LLM_BASE_URL", "http://me:sesame@127.0.0.1/v1")
 
-    told = kept("ask", "what costs the pump TW-C235", "--store", base.settings.store)
+    ran = kept("ask", "what costs the pump TW-C235", "--store", base.settings.store)
 
-    message = told.complaint(2)
+    message = ran.complaint(2)
     assert "KEPT_LLM_RETRIES is '99'; expected a whole number from 0 to 10" in message
     assert "KEPT_LLM_TIMEOUT_SECONDS is '0'; expected a number of at least" in message
     assert "KEPT_LLM_BASE_URL is refused: " in message
@@ -152,7 +152,7 @@ def test_a_mistyped_variable_is_found_with_the_nearest_there_is(
         ("KEPTSAKE", "default"),
     ],
 )
-def test_variables_that_are_read_or_of_others_are_not_told(
+def test_variables_that_are_settings_or_foreign_are_not_warned_about(
     variable: str, preset: str
 ) -> None:
     """Neither what another part reads nor what another program may."""
@@ -160,7 +160,7 @@ def test_variables_that_are_read_or_of_others_are_not_told(
 
 
 def test_every_variable_that_code_or_docs_name_is_known() -> None:
-    """Whoever follows the documentation is not warned."""
+    """Documented variables cause no warning."""
     named = {
         name
         for folder, pattern in (("src", r'"(KEPT_[A-Z_]*[A-Z])"'), ("docs", VARIABLE))
@@ -173,7 +173,7 @@ def test_every_variable_that_code_or_docs_name_is_known() -> None:
     assert mistyped(named, "default") == {}
 
 
-def test_a_mistyped_variable_is_told_once_beside_the_output(
+def test_a_mistyped_variable_is_warned_about_once(
     base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line on standard error; the JSON is as it would be."""
@@ -182,6 +182,6 @@ def test_a_mistyped_variable_is_told_once_beside_the_output(
 
     ran = kept("documents", "--store", base.settings.store, "--json")
 
-    told = "warning: no such setting: variable KEPT_TOPK, nearest KEPT_TOP_K"
-    assert ran.complaint(0) == told
+    reported = "warning: no such setting: variable KEPT_TOPK, nearest KEPT_TOP_K"
+    assert ran.complaint(0) == reported
     assert len(ran.json["documents"]) == 1

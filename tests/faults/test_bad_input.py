@@ -54,7 +54,7 @@ def test_a_binary_file_is_not_taken_for_text(tmp_path: Path) -> None:
     assert "binary" in failure(ingested(tmp_path, "a.txt", data), "a.txt")
 
 
-def test_an_unknown_format_is_skipped_and_told(tmp_path: Path) -> None:
+def test_an_unknown_format_is_skipped_and_reported(tmp_path: Path) -> None:
     """A file that no reader knows is named on standard error, and is no failure."""
     ran = ingested(tmp_path, "a.xyz", b"some bytes")
 
@@ -112,7 +112,7 @@ def test_an_unknown_encoding_is_refused(tmp_path: Path) -> None:
     assert "latin-99" in ran.err + ran.out
 
 
-def test_a_hundred_megabytes_in_one_line_are_taken_in_bounded_time(
+def test_a_hundred_megabytes_in_one_line_take_bounded_time(
     tmp_path: Path,
 ) -> None:
     """The cap cuts it, the ledger says by how much, and it can be searched."""
@@ -132,7 +132,7 @@ def test_a_hundred_megabytes_in_one_line_are_taken_in_bounded_time(
 def test_a_path_that_is_not_there_stops_before_anything_is_done(
     tmp_path: Path,
 ) -> None:
-    """A typing error is told at once, and makes no store."""
+    """A mistyped value is reported at once, and no store is created."""
     store = tmp_path / "store"
 
     ran = kept("ingest", tmp_path / "nowhere", "--store", store)

@@ -41,7 +41,7 @@ def asked(base: KnowledgeBase, question: str) -> Found:
 
 
 def told_whole(found: Found) -> bool:
-    """Tell whether the stages account for all, and a refusal has no citations."""
+    """Return whether the stages account for all, and a refusal has no citations."""
     record = found_json(found)["record"]
     lost = sum(stage["before"] - stage["after"] for stage in record["stages"])
     refused = found.refused is not None

@@ -66,7 +66,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path | None]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk_is_told_and_loses_nothing(
+def test_a_full_disk_is_reported_and_loses_nothing(
     tmp_path: Path, small_disk: Path | None
 ) -> None:
     """What was acknowledged before is there; with room again, the rest comes in.
@@ -97,7 +97,7 @@ def test_a_full_disk_is_told_and_loses_nothing(
     assert len(kept("documents", "--store", roomy, "--json").json["documents"]) == 200
 
 
-def test_a_disk_without_room_for_a_store_is_told(
+def test_a_disk_without_room_for_a_store_is_reported(
     tmp_path: Path, small_disk: Path | None
 ) -> None:
     """Not even an empty store fits; the message says so."""
@@ -115,7 +115,7 @@ def test_a_disk_without_room_for_a_store_is_told(
     ran.complaint(FULL)
 
 
-def test_searching_on_a_full_disk_is_told(
+def test_searching_on_a_full_disk_is_reported(
     tmp_path: Path, small_disk: Path | None, filled: Path
 ) -> None:
     """A lost index that cannot be built again for want of room is no crash."""
@@ -193,7 +193,7 @@ def test_a_read_only_store_is_searched_but_not_written(
     assert kept(*question).json["record"] == expected
 
 
-def test_a_folder_where_no_store_can_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_where_no_store_can_be_made_is_reported(tmp_path: Path) -> None:
     """A file stands where the folder should be."""
     (tmp_path / "page.txt").write_text("A page.")
     (tmp_path / "store").write_text("not a folder")
@@ -259,7 +259,7 @@ def _run_sql(store: Path, sql: str) -> None:
 def test_a_file_that_is_no_database_is_refused(filled: Path) -> None:
     """Nothing is written over it."""
     file = filled / "kept.sqlite"
-    file.write_bytes(b"These are somebody's notes, not a database. " * 100)
+    file.write_bytes(b"These are a person's notes, not a database. " * 100)
     before = file.read_bytes()
 
     for command in (("search", "pump"), ("ingest", filled.parent / "docs")):
@@ -269,7 +269,7 @@ def test_a_file_that_is_no_database_is_refused(filled: Path) -> None:
 
 
 def test_a_damaged_database_is_found_by_the_doctor(filled: Path) -> None:
-    """Overwritten pages are told; they cannot be repaired from anything else."""
+    """Overwritten pages are reported; there is nothing to repair them from."""
     file = filled / "kept.sqlite"
     data = bytearray(file.read_bytes())
     for start in range(3 * 4096, len(data) - 4096, 8192):
@@ -314,7 +314,7 @@ def test_any_torn_file_of_an_index_is_built_again(filled: Path) -> None:
             shutil.rmtree(torn)
 
 
-def test_a_rebuilt_index_is_told_beside_the_output(filled: Path) -> None:
+def test_a_rebuilt_index_is_logged_beside_the_output(filled: Path) -> None:
     """The warning goes to standard error; the JSON stays JSON."""
     [manifest] = filled.rglob("manifest.json")
     manifest.write_text("{")
@@ -326,12 +326,12 @@ def test_a_rebuilt_index_is_told_beside_the_output(filled: Path) -> None:
 
 
 def test_a_doctor_that_may_not_repair_ends_with_its_own_code(filled: Path) -> None:
-    """Wrong statistics are told with --check, and repaired without."""
+    """Wrong statistics are reported with --check, and repaired without."""
     _run_sql(filled, "UPDATE terms SET df = df + 1")
 
-    told = kept("doctor", "--check", "--store", filled, "--json")
-    assert told.code == UNHEALTHY
-    assert [(f["what"], f["repaired"]) for f in told.json["findings"]] == [
+    ran = kept("doctor", "--check", "--store", filled, "--json")
+    assert ran.code == UNHEALTHY
+    assert [(f["what"], f["repaired"]) for f in ran.json["findings"]] == [
         ("statistics", False)
     ]
     assert kept("doctor", "--store", filled).code == 0
@@ -342,10 +342,10 @@ def test_what_the_doctor_cannot_repair_ends_with_its_own_code(filled: Path) -> N
     """A vector that is gone cannot be made from anything that is left."""
     _run_sql(filled, "DELETE FROM vectors WHERE no = (SELECT MIN(no) FROM vectors)")
 
-    told = kept("doctor", "--store", filled, "--json")
+    ran = kept("doctor", "--store", filled, "--json")
 
-    assert told.code == UNHEALTHY
-    assert "chunks without a vector" in {f["what"] for f in told.json["findings"]}
+    assert ran.code == UNHEALTHY
+    assert "chunks without a vector" in {f["what"] for f in ran.json["findings"]}
 
 
 def test_a_locked_store_is_waited_for(filled: Path) -> None:

@@ -67,7 +67,7 @@ def assert_whole(store: Path, acknowledged: dict[str, int]) -> None:
 
 
 def killed_after(process: BaseProcess, out: Path, lines: int, delay: float) -> bool:
-    """Kill a process some time after it printed so many lines; tell if it ran."""
+    """Kill a process some time after it printed so many lines; return if it ran."""
     while process.is_alive() and len(written(out)) < lines:
         time.sleep(0.001)
     time.sleep(delay)

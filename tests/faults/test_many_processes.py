@@ -1,4 +1,4 @@
-"""Several processes on one folder: nobody loses anything, nobody sees half of it."""
+"""Several processes on one folder: nothing is lost, nothing is half visible."""
 
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_a_store_that_stays_open_sees_what_others_write(tmp_path: Path) -> None:
 
 
 def test_the_same_folder_twice_at_once_is_stored_once(tmp_path: Path) -> None:
-    """Whoever comes second reuses or finds unchanged; nothing is there twice."""
+    """The second process reuses or finds unchanged; nothing is stored twice."""
     store = ("--store", tmp_path / "store", *HASH)
     docs = write(tmp_path / "docs", 0)
     outs = [tmp_path / "out-0", tmp_path / "out-1"]

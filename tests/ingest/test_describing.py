@@ -60,7 +60,7 @@ def truth_of(base: KnowledgeBase) -> dict[str, list[tuple[object, ...]]]:
 
 
 def healthy(base: KnowledgeBase) -> bool:
-    """Tell whether the doctor finds nothing, and each vector is of its words."""
+    """Return whether the doctor finds nothing, and each vector matches its text."""
     assert isinstance(base.store, SqliteStore)
     with base.store.database.reading() as connection:
         rows = connection.execute(
@@ -75,7 +75,7 @@ def healthy(base: KnowledgeBase) -> bool:
 def test_other_metadata_embeds_nothing_and_stands_in_the_ledger(
     base: KnowledgeBase,
 ) -> None:
-    """One row of the document changes, one line tells of it, and nothing else."""
+    """One row of the document changes, the ledger gets one row, and nothing else."""
     taken(base, handed("a", LONG, metadata={"owner": "A", "old": 1}))
     base.search("Which team greases pump 3?")
     before, at = truth_of(base), state_of(base)
@@ -160,7 +160,7 @@ def test_a_title_that_every_chunk_holds_embeds_nothing(base: KnowledgeBase) -> N
     assert healthy(base)
 
 
-def test_only_what_is_titled_anew_is_embedded(base: KnowledgeBase) -> None:
+def test_only_chunks_with_a_new_title_are_embedded(base: KnowledgeBase) -> None:
     """Of a folder in which one title changed, that document's chunks and no others."""
     items = [handed(f"page-{n}", PAGE.format(n)) for n in range(20)]
     taken(base, *items)
@@ -277,9 +277,9 @@ def test_those_who_describe_at_once_take_turns(base: KnowledgeBase) -> None:
 
     describe("First")
     with ThreadPoolExecutor(3) as pool:
-        told = list(pool.map(describe, ("A pump", "Halls", "", "A pump", "Teams")))
+        reported = list(pool.map(describe, ("A pump", "Halls", "", "A pump", "Teams")))
 
-    assert {receipt.status for some in told for receipt in some} <= {
+    assert {receipt.status for some in reported for receipt in some} <= {
         *("described", "unchanged")
     }
     assert len(base.store.documents("default")) == len(pages)

@@ -280,7 +280,7 @@ def test_misses_and_comparisons_keep_the_order_they_were_compared_in() -> None:
     assert noted == texts[1 : 1 + NOTED_MISSES]
 
 
-def test_the_nearest_are_told_by_the_cosine_of_their_openings() -> None:
+def test_the_nearest_are_chosen_by_the_cosine_of_their_openings() -> None:
     """Letters are more alike than vectors are, and do not push nearer ones out."""
     texts = notices(41)
     new, *others = (opening(text, text, np.ones(2, np.float32)) for text in texts)

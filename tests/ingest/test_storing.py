@@ -71,13 +71,13 @@ def every_kind() -> list[list[Handed]]:
 
 
 def healthy(base: KnowledgeBase) -> bool:
-    """Tell whether the doctor finds nothing."""
+    """Return whether the doctor finds nothing."""
     assert isinstance(base.store, SqliteStore)
     return examine(base.store, repair=False) == []
 
 
 def beside(base: KnowledgeBase) -> apsw.Connection:
-    """Return a connection of somebody else, who does not wait."""
+    """Return another connection, which does not wait for locks."""
     return apsw.Connection(str(folder_of(base) / FILE))
 
 
@@ -121,20 +121,20 @@ def test_receipts_come_when_their_window_is_durable(base: KnowledgeBase) -> None
 
 
 def test_what_cannot_be_written_fails_alone(base: KnowledgeBase) -> None:
-    """What stands before it in the window is stored and told."""
+    """The texts before it in the window are stored and get receipts."""
     base.store.claim(base.embedder.id, base.embedder.dimension)
     beside(base).execute(
         "CREATE TRIGGER full BEFORE INSERT ON documents WHEN NEW.source_uri = 'page-3'"
         " BEGIN SELECT RAISE(ABORT, 'no'); END"
     )
-    told: list[str] = []
+    reported: list[str] = []
 
     with pytest.raises(StoreError, match="could neither be stored nor found"):
-        told.extend(receipt.source_uri for receipt in base.ingest(many(6)))
+        reported.extend(receipt.source_uri for receipt in base.ingest(many(6)))
 
-    assert told == ["page-0", "page-1", "page-2"]
+    assert reported == ["page-0", "page-1", "page-2"]
     stored = [one.document.source_uri for one in base.store.documents("default")]
-    assert stored == told
+    assert stored == reported
     assert healthy(base)
 
 
@@ -179,7 +179,7 @@ def test_documents_whose_numbers_clash_are_both_stored(
 
 
 def test_what_is_unchanged_waits_for_no_writer(base: KnowledgeBase) -> None:
-    """A folder that has not changed is told while somebody else is writing."""
+    """An unchanged folder gets its receipts while another writer is active."""
     list(base.ingest(many(3)))
     writer = beside(base)
     writer.execute("BEGIN IMMEDIATE")
@@ -191,7 +191,7 @@ def test_what_is_unchanged_waits_for_no_writer(base: KnowledgeBase) -> None:
 
 
 def test_an_ingest_that_is_given_up_leaves_whole_windows(base: KnowledgeBase) -> None:
-    """Whoever stops listening has stored what was told, and its window."""
+    """A caller that stops iterating has its receipts and their window stored."""
 
     def first_of(receipts: Iterator[Receipt]) -> None:
         next(receipts)

@@ -218,53 +218,53 @@ def test_a_copy_whose_like_goes_meanwhile_is_looked_at_again(
 
 
 def test_a_failure_comes_after_all_that_stands_before_it(base: KnowledgeBase) -> None:
-    """Windows before the one that cannot be embedded are stored and told."""
-    told: list[Receipt] = []
+    """Windows before the one that cannot be embedded are stored, with receipts."""
+    reported: list[Receipt] = []
     embedder = Failing(pause_seconds=SLOW, on="hall 20 ")
 
     with pytest.raises(EmbedderError, match="hall 20"):
-        told.extend(path_of(base, embedder)(pages(60)))
+        reported.extend(path_of(base, embedder)(pages(60)))
 
     assert threads_ahead() == []
     assert len(base.store.documents("default")) == 2 * WINDOW
 
 
 def test_what_breaks_off_leaves_what_was_whole(base: KnowledgeBase) -> None:
-    """If no more can be handed in, whole windows are stored and told before that."""
-    told: list[Receipt] = []
+    """If the source fails, the whole windows before are stored, with receipts."""
+    reported: list[Receipt] = []
 
     def broken() -> Iterator[Handed]:
         yield from pages(2 * WINDOW + 3)
         raise InterruptedError
 
     with pytest.raises(InterruptedError):
-        told.extend(path_of(base, CountingEmbedder(pause_seconds=0.05))(broken()))
+        reported.extend(path_of(base, CountingEmbedder(pause_seconds=0.05))(broken()))
 
-    assert len(told) == len(base.store.documents("default")) == 2 * WINDOW
+    assert len(reported) == len(base.store.documents("default")) == 2 * WINDOW
 
 
 @pytest.mark.parametrize("interrupted", [KeyboardInterrupt, SystemExit])
-def test_an_interruption_stops_at_once_and_loses_nothing_told(
+def test_an_interruption_stops_at_once_and_loses_no_receipt(
     base: KnowledgeBase, interrupted: type[BaseException]
 ) -> None:
-    """What was begun is given up, no thread is left, what was told is stored."""
-    told: list[Receipt] = []
+    """Unfinished work is dropped, no thread is left, every receipt is stored."""
+    reported: list[Receipt] = []
 
     def stopped() -> Iterator[Handed]:
         for item in pages(80):
-            if told:
+            if reported:
                 raise interrupted
             yield item
 
     with pytest.raises(interrupted):
-        told.extend(path_of(base, CountingEmbedder(pause_seconds=SLOW))(stopped()))
+        reported.extend(path_of(base, CountingEmbedder(pause_seconds=SLOW))(stopped()))
 
     assert threads_ahead() == []
-    assert len(told) == len(base.store.documents("default")) < 4 * WINDOW
+    assert len(reported) == len(base.store.documents("default")) < 4 * WINDOW
 
 
 def test_closing_half_way_leaves_no_thread(base: KnowledgeBase) -> None:
-    """Whoever stops listening has stored what was told and its window, no more."""
+    """A caller that stops iterating has its receipts and their window stored."""
     receipts = path_of(base, CountingEmbedder(pause_seconds=SLOW))(pages(80))
     next(receipts)
     assert threads_ahead()

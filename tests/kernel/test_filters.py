@@ -70,7 +70,7 @@ def test_filters_survive_being_recorded(filters: Filters) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shown", "told"),
+    ("shown", "message"),
     [
         ([], "filters are"),
         ({"colour": "red"}, "there is no filter 'colour'"),
@@ -86,9 +86,9 @@ def test_filters_survive_being_recorded(filters: Filters) -> None:
         ({"any_of": ["year"]}, "filters are 'year'"),
     ],
 )
-def test_json_that_is_no_filters_is_refused(shown: Any, told: str) -> None:  # noqa: ANN401 -- of JSON
+def test_json_that_is_no_filters_is_refused(shown: Any, message: str) -> None:  # noqa: ANN401 -- of JSON
     """The error names what was met and what is expected."""
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         filters_of(shown)
 
 
@@ -107,7 +107,7 @@ def test_json_that_is_no_filters_is_refused(shown: Any, told: str) -> None:  # n
     ],
 )
 def test_what_cannot_be_compared_is_refused(operator: Any, value: Any) -> None:  # noqa: ANN401 -- whatever is given
-    """A condition that could never hold is a mistake, and is told as one."""
+    """A condition that could never hold raises an error."""
     with pytest.raises(InputError, match="expected"):
         Condition("year", operator, value)
 

@@ -8,7 +8,7 @@ from kept.testing.tables import candidates
 
 
 def test_a_missing_signal_names_those_that_are_there() -> None:
-    """A measurement nobody made is an error, not 0."""
+    """A missing measurement is an error, not 0."""
     [candidate] = candidates("a 0.9")
 
     with pytest.raises(MissingSignalError, match=r"no signal 'fused'.*it has: bm25, "):

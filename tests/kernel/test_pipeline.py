@@ -344,7 +344,7 @@ def test_a_larger_k_only_adds_in_every_preset(
 
 @holds
 @given(a_pool(), st.sets(st.integers(0, 13)))
-def test_an_absolute_order_is_the_same_whoever_else_is_there(
+def test_an_absolute_order_does_not_depend_on_other_candidates(
     pool: list[Candidate], gone: set[int]
 ) -> None:
     """Some of a pool have the order, and the scores, that they have in all of it."""
@@ -504,7 +504,7 @@ def test_an_empty_pool_gives_an_empty_selection() -> None:
 
 @dataclass(frozen=True)
 class Faulty:
-    """A stage that returns what it was told to, true or not."""
+    """A stage that returns what a test gives it, correct or not."""
 
     name: ClassVar[str] = "faulty"
 
@@ -576,7 +576,7 @@ class Undecided:
 
 @pytest.mark.parametrize("stage", [Fuse(), TopK(1)], ids=["scores", "drops"])
 def test_a_pool_that_holds_a_chunk_twice_is_refused(stage: Fuse | TopK) -> None:
-    """No shortcut is taken where ids do not tell candidates apart."""
+    """The fast check is not used where two candidates share an id."""
     signals = {"cosine": 0.5, "bm25": 1.0, "in_dense": 1.0, "in_keyword": 1.0}
     pool = [replace(one, signals=signals) for one in (A, A, B)]
 
@@ -600,7 +600,7 @@ class Forgetful:
 
 @pytest.mark.parametrize("gives", [None, [A], (A, B)])
 def test_a_stage_that_returns_no_outcome_is_named(gives: object) -> None:
-    """Whoever forgot to return is told in which stage."""
+    """The error names the stage that returned nothing."""
     said = f"forgetful: returned {type(gives).__name__} where an Outcome is expected$"
 
     with pytest.raises(InvariantViolation, match=said):

@@ -1,4 +1,4 @@
-"""The pool: columns in place of candidates, and nobody can tell."""
+"""The pool: columns instead of candidates, with the same results."""
 
 import pickle
 from dataclasses import dataclass, replace
@@ -9,7 +9,7 @@ import pytest
 
 from kept.errors import InvariantViolation, MissingSignalError
 from kept.kernel.columns import (
-    NOBODY,
+    NO_ROWS,
     Weighed,
     by_columns,
 )
@@ -44,7 +44,7 @@ ROWS = candidates(
 
 @dataclass(frozen=True)
 class Plainly:
-    """A stage in the hands of somebody who knows nothing of columns."""
+    """A stage by an author who does not use columns."""
 
     name: ClassVar[str] = "plainly"
 
@@ -57,7 +57,7 @@ class Plainly:
 
 
 def recalled(pool: tuple[Candidate, ...]) -> Pool:
-    """Return candidates as a shelf hands them over: columns, and nobody made."""
+    """Return candidates as a shelf does: columns, with no object built yet."""
     names = tuple(pool[0].signals)
     columns = {name: np.array([c.signals[name] for c in pool]) for name in names}
     return Pool.on(Roll(pool, np.array([c.score for c in pool]), columns, [None] * 40))
@@ -69,7 +69,7 @@ def test_columns_and_candidates_give_the_same_selection(
     name: str,
     known: bool,  # noqa: FBT001 -- from a table
 ) -> None:
-    """Whether a stage weighs a pool or is called with candidates cannot be told."""
+    """A stage gives the same result on a pool and on candidates."""
     preset = PRESETS[name]
     parts = Parts(0.2, reranker=RelevanceReranker(), known_cosines=known)
     chain = preset.plan(preset.configure(), parts).pipeline
@@ -120,7 +120,7 @@ def test_a_record_has_no_other_attributes() -> None:
 
 
 def test_a_stage_that_overrides_another_is_called() -> None:
-    """Whoever replaces the call of a stage that weighs is not passed over."""
+    """A subclass that replaces `__call__` of a columnar stage is called."""
 
     @dataclass(frozen=True)
     class Loud(TopK):
@@ -140,7 +140,7 @@ class Forgetful:
     name: ClassVar[str] = "forgetful"
 
     count: int
-    told: bool = False
+    decided: bool = False
 
     __call__ = by_columns
 
@@ -150,20 +150,22 @@ class Forgetful:
         ids = [pool.roll.ids[row] for row in gone.tolist()]
         return Weighed(
             pool.keeping(pool.rows[self.count :]),
-            gone if self.told else NOBODY,
-            lambda: [Decision(id_, Verdict.DROPPED, "why") for id_ in ids * self.told],
+            gone if self.decided else NO_ROWS,
+            lambda: [
+                Decision(id_, Verdict.DROPPED, "why") for id_ in ids * self.decided
+            ],
         )
 
 
 def test_a_stage_that_weighs_is_checked_too() -> None:
-    """Nobody vanishes without a reason, and nobody protected at all."""
+    """No candidate vanishes without a reason, and no protected one at all."""
     shielded = tuple(replace(c, protected=c.id == "c13") for c in ROWS)
 
-    assert len(Pipeline.of(Forgetful(2, told=True))(QUERY, ROWS).dropped) == 2
+    assert len(Pipeline.of(Forgetful(2, decided=True))(QUERY, ROWS).dropped) == 2
     with pytest.raises(InvariantViolation, match="vanished without a reason"):
         Pipeline.of(Forgetful(2))(QUERY, ROWS)
     with pytest.raises(InvariantViolation, match="protected but dropped: c13"):
-        Pipeline.of(Forgetful(9, told=True))(QUERY, shielded)
+        Pipeline.of(Forgetful(9, decided=True))(QUERY, shielded)
 
 
 def test_a_signal_that_some_lack_is_read_of_those_who_have_it() -> None:

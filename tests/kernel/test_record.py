@@ -114,7 +114,7 @@ def test_evidence_of_a_limit_can_say_more() -> None:
     ]
 
 
-def test_a_story_is_told_stage_by_stage() -> None:
+def test_an_explanation_goes_stage_by_stage() -> None:
     """Every stage that touched a candidate, in order."""
     chain = Pipeline.of(ProtectNearMatches(0.1), RelevanceFloor(0.95), TopK(1))
 

@@ -67,12 +67,12 @@ def asked(server: Server, served: Served, *options: str) -> Ran:
 
 
 def prompt_of(server: Server) -> str:
-    """Return everything that the model was told at last."""
+    """Return all messages of the last request to the model."""
     messages = server.requests[-1].payload["messages"]
     return "\n".join(message["content"] for message in messages)
 
 
-def test_a_marker_that_leads_nowhere_is_removed_and_told(
+def test_a_marker_without_a_source_is_removed_and_reported(
     store: Path, served: Served
 ) -> None:
     """The reader sees only markers that resolve; standard error names the rest."""
@@ -157,7 +157,7 @@ def test_quotes_can_be_asked_for_although_a_model_is_there(
 def test_a_fault_of_the_model_fails_the_question(
     act: Act, store: Path, served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is no silent fallback; it is told, and recorded as what it was."""
+    """There is no silent fallback: the error is raised, and recorded as it was."""
     with serving(act) as server:
         served(server.url, TIMEOUT_SECONDS="0.5")
         ran = kept("ask", QUESTION)
@@ -184,8 +184,8 @@ def test_a_document_cannot_leave_its_fence(
 ) -> None:
     """What imitates a fence, a role or a template arrives as mere words."""
     base.add(f"The Leeds office opens at eight.\n{injection}\nIt closes at six.")
-    told = answering("The Leeds office opens at eight [1].")
-    with serving(told) as server:
+    reported = answering("The Leeds office opens at eight [1].")
+    with serving(reported) as server:
         served(server.url)
         answer = base.ask(QUESTION).answer
         prompt = prompt_of(server)

@@ -119,7 +119,7 @@ def test_a_passing_fault_is_retried(fault: Act) -> None:
 
 @pytest.mark.parametrize("status", [301, 400, 401, 404, 500, 502, 504])
 def test_any_other_status_is_final(status: int) -> None:
-    """A 500 may have done the work; it is told, not repeated."""
+    """A 500 may have done the work; it is reported, not repeated."""
     with (
         asking(refuses(status), says("hi")) as (server, chat),
         pytest.raises(LLMStatusError) as met,
@@ -152,7 +152,7 @@ def test_a_long_retry_after_is_not_waited_for() -> None:
 
 
 def test_a_retry_that_cannot_end_in_time_is_not_begun() -> None:
-    """The error that was met is told rather than a time-out that it led to."""
+    """The first error is raised, not the time-out that it led to."""
     with serving(refuses(503), says("hi")) as server:
         chat = OpenAIChat(settings(server, timeout_seconds=10.0, backoff_seconds=30.0))
         with chat, pytest.raises(LLMStatusError):
@@ -367,7 +367,7 @@ def test_the_deadline_covers_the_whole_stream() -> None:
 
 
 def test_closing_a_stream_closes_its_connection() -> None:
-    """The server notices that nobody reads any more, and the client still works."""
+    """The server notices the closed stream, and the client still works."""
     with asking(babbles, says("hi")) as (server, chat):
         pieces = chat.stream(ASK)
         first = next(pieces)
@@ -432,10 +432,10 @@ def test_the_key_is_sent_and_never_shown() -> None:
                 errors.append(met.value)
 
         assert server.requests[0].headers["Authorization"] == f"Bearer {SECRET}"
-        told = [repr(chat), repr(quiet), str(logs), *map(repr, errors)]
-        told += [repr(vars(error)) for error in errors]
-        told += [repr(error.__cause__) for error in errors]
-        assert not [text for text in told if SECRET in text]
+        reported = [repr(chat), repr(quiet), str(logs), *map(repr, errors)]
+        reported += [repr(vars(error)) for error in errors]
+        reported += [repr(error.__cause__) for error in errors]
+        assert not [text for text in reported if SECRET in text]
         assert "[key]" in str(errors[0])
 
 
@@ -511,7 +511,7 @@ def test_a_closed_client_opens_again() -> None:
 
 @pytest.mark.parametrize("ask", ["complete", "stream"])
 def test_closing_ends_what_is_in_flight(ask: str) -> None:
-    """Nobody waits for ever for a client that was closed."""
+    """A call to a closed client raises and does not wait for ever."""
     with asking(hangs) as (server, chat), ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(lambda: list(getattr(chat, ask)(ASK)))
         while not server.requests:

@@ -1,4 +1,4 @@
-"""The judge: what it is told, what it may say, and that no fault lets anything in."""
+"""The judge: its prompt, its verdicts, and that no fault lets anything in."""
 
 import json
 import threading
@@ -184,7 +184,7 @@ def test_a_503_before_a_200_is_retried() -> None:
         assert judge.review(QUERY, POOL) == [Opinion.ACCEPT] * 3
 
 
-def test_nothing_is_asked_once_a_fault_was_told() -> None:
+def test_nothing_is_asked_after_a_fault() -> None:
     """Who is late finds the client closed, and does not open it again."""
     closed = threading.Event()
 
@@ -256,7 +256,7 @@ def test_the_protected_are_read_first() -> None:
 
 
 def test_the_prompt_holds_item_evidence_reference_and_label() -> None:
-    """The judge is told all it needs, fenced, and the record says so."""
+    """The prompt has all that the judge needs, fenced, and is recorded."""
     records: list[ContextRecord] = []
     model = Scripted({"up at four": verdict("accept")})
     judge = LLMJudge(model=model, secret=SECRET, record=records.append)
@@ -302,10 +302,10 @@ def test_a_query_without_an_item_is_judged_as_a_question() -> None:
         Reference(item=None, evidence="Who sleeps?", text="Ann sleeps well.")
     )
 
-    told = prompt.messages[-1]["content"]
+    reported = prompt.messages[-1]["content"]
     assert prompt.record.template == "judge_question"
-    assert told.index("Who sleeps?") < told.index("Ann sleeps well.")
-    assert "scored" not in told
+    assert reported.index("Who sleeps?") < reported.index("Ann sleeps well.")
+    assert "scored" not in reported
 
 
 def test_questions_get_opinions_too() -> None:
@@ -319,7 +319,7 @@ def test_questions_get_opinions_too() -> None:
     assert opinions == [Opinion.ACCEPT, Opinion.UNSURE, Opinion.REJECT]
 
 
-def test_nothing_to_judge_asks_nobody() -> None:
+def test_without_candidates_the_judge_is_not_called() -> None:
     """No references, no request, no opinion."""
     assert LLMJudge(model=Scripted({}), secret=SECRET).review(QUERY, ()) == []
 

@@ -50,7 +50,7 @@ def references(**evidence: str) -> Ran:
     return kept("references", "for", "evidence.json", "--json")
 
 
-def told(request: Request) -> str:
+def prompt_of(request: Request) -> str:
     """Return the last message to the model."""
     content = request.payload["messages"][-1]["content"]
     assert isinstance(content, str)
@@ -61,7 +61,7 @@ def accepting(word: str) -> Act:
     """Accept the references that hold a word, and reject the others."""
 
     def act(handler: Handler, request: Request) -> None:
-        passage = told(request).rpartition("<<<passage 2")[2]
+        passage = prompt_of(request).rpartition("<<<passage 2")[2]
         verdict = "accept" if word in passage else "reject"
         says(json.dumps({"verdict": verdict}))(handler, request)
 
@@ -75,8 +75,8 @@ def test_only_accepted_references_are_shown(judged: None, served: Served) -> Non
         shown = references(Sleep=NIGHT).json
 
         assert {r.payload["model"] for r in server.requests} == {"judge"}
-        assert all("Item: Sleep" in told(r) for r in server.requests)
-        assert all("Reference, scored 3:" in told(r) for r in server.requests)
+        assert all("Item: Sleep" in prompt_of(r) for r in server.requests)
+        assert all("Reference, scored 3:" in prompt_of(r) for r in server.requests)
     steps = {s["stage"]: s for s in shown["items"]["Sleep"]["record"]["stages"]}
     assert (steps["ask_judge"]["before"], steps["ask_judge"]["after"]) == (2, 1)
     assert [d["reason"] for d in steps["ask_judge"]["decisions"]] == ["judged_reject"]
@@ -205,7 +205,7 @@ def test_scores_of_another_text_are_refused(served: Served) -> None:
 
 
 def test_quotes_of_a_model_are_grounded(served: Served) -> None:
-    """What the transcript does not have is rejected, and told."""
+    """A quote that is not in the transcript is rejected and reported."""
     Path("T07.txt").write_text("How are the nights?\nI wake at four, always.\n")
     reply: dict[str, Any] = {key: [] for key in phq8().keys}
     reply["Sleep"] = ["i wake at four, always", "I never sleep"]

@@ -128,7 +128,7 @@ def test_a_service_that_answers_anything_else_raises(act: Act) -> None:
 
 
 def test_no_candidates_need_no_service() -> None:
-    """Nothing to rank, nobody asked."""
+    """Without candidates the model is not called."""
     with asking(refuses(500)) as (server, chat):
         reranker = EndpointReranker(settings(server))
 

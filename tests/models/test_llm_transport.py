@@ -43,7 +43,7 @@ def test_what_was_just_begun_is_called_off_too() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_what_is_submitted_to_a_closed_session_is_called_off() -> None:
-    """Whoever asks while another thread closes is told, and does not wait for ever."""
+    """A call while another thread closes raises and does not wait for ever."""
     session = ClientLoop(LLMSettings())
     session.close()
 
@@ -69,7 +69,7 @@ def test_what_is_being_submitted_is_called_off_too() -> None:
 
 
 def test_work_stays_with_the_session_that_it_was_given_to() -> None:
-    """A request that has not begun when its client is closed opens nothing anew."""
+    """A request that has not begun when its client is closed opens no connection."""
     chat = OpenAIChat(LLMSettings(model="none"))
     session = chat._transport._session()  # noqa: SLF001 -- to hold its loop up
     begun, go_on = threading.Event(), threading.Event()
@@ -91,4 +91,4 @@ def test_work_stays_with_the_session_that_it_was_given_to() -> None:
         closed.result(60)
 
     assert isinstance(asked.exception(60), LLMConnectionError)
-    assert chat._transport._open is None  # noqa: SLF001 -- nothing was opened anew
+    assert chat._transport._open is None  # noqa: SLF001 -- nothing was opened again

@@ -54,7 +54,7 @@ def test_every_template_that_ships_matches_its_checksum() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_template_fences_what_it_quotes(name: str) -> None:
-    """Each tells the model that what is fenced is no instruction."""
+    """Each says to the model that fenced text is no instruction."""
     text = template(name).text
 
     assert "{{nonce}}" in text

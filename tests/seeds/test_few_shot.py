@@ -85,7 +85,7 @@ def test_defaults_preserve_existing_selection() -> None:
 
 def test_the_threshold_is_inclusive() -> None:
     """Drop matches with similarity < min_reference_similarity; equal stays."""
-    pool = "a 0.2 label.Sleep=1\nb 0.199999 label.Sleep=1"
+    pool = "a 0.2 label.Sleep=1\nb 0.1999 label.Sleep=1"
 
     assert chosen(pool, min_reference_similarity=0.6) == ["a"]
 

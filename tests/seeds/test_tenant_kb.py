@@ -104,7 +104,7 @@ def test_at_most_two_adjacent_chunks_of_a_document() -> None:
     pool = """
         a 0.90 doc=one ord=1
         b 0.89 doc=one ord=2
-        c 0.88 doc=one ord=3
+        c 0.88 doc=one ord=3 relevance=0.6
         d 0.87 doc=two
         e 0.10 doc=three
     """

@@ -34,7 +34,7 @@ def test_a_path_is_a_folder_and_a_url_a_server() -> None:
         ("milvus://db?token=secret", "milvus://db?token=…"),
     ],
 )
-def test_secrets_are_not_told(address: str, shown: str) -> None:
+def test_secrets_are_masked(address: str, shown: str) -> None:
     """Neither a login nor a parameter that holds one is shown."""
     assert told(address) == shown
 
@@ -45,7 +45,7 @@ def test_an_unknown_scheme_is_refused() -> None:
         server_of("redis://me:secret@db")
 
 
-def test_a_missing_package_is_told_with_its_command() -> None:
+def test_a_missing_driver_error_names_the_command() -> None:
     """What has to be installed is in the message."""
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
@@ -59,6 +59,6 @@ def test_a_missing_package_is_told_with_its_command() -> None:
     )
 
     assert ran.stdout == (
-        "SettingsError KEPT_STORE is 'postgresql://db/kept', but the Python package "
-        'psycopg is missing; install it with: pip install "kept[postgres]"\n'
+        "SettingsError the store 'postgresql://db/kept' needs the package 'psycopg', "
+        'which is not installed; get it with: pip install "kept-rag[postgres]"\n'
     )

@@ -26,7 +26,7 @@ def test_readers_share_the_lock() -> None:
 
 
 def test_a_writer_is_alone() -> None:
-    """Nobody reads or writes while one writes."""
+    """No other thread reads or writes while one writes."""
     lock = ReadWriteLock()
     inside: list[str] = []
     seen: list[tuple[str, ...]] = []
@@ -73,7 +73,7 @@ def test_a_waiting_writer_is_not_starved() -> None:
 
 
 def test_an_error_inside_gives_the_lock_back() -> None:
-    """Whoever fails does not keep the others waiting."""
+    """A holder that fails releases the lock."""
     lock = ReadWriteLock()
     for hold in (lock.writing, lock.reading):
         with suppress(KeyError), hold():

@@ -250,7 +250,7 @@ def test_it_can_stop_anywhere(
 
 
 @pytest.mark.parametrize("gone", [0, -1])
-def test_a_source_that_was_changed_meanwhile_is_told(
+def test_a_source_that_was_changed_meanwhile_is_reported(
     addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch, gone: int
 ) -> None:
     """A document that had arrived and was deleted since does not go unnoticed."""
@@ -275,7 +275,7 @@ def test_a_source_that_was_changed_meanwhile_is_told(
 def test_a_target_is_filled_by_one_process(
     addresses: Callable[[str, str], str], kind: str
 ) -> None:
-    """A second one is told to wait, and the first is not disturbed."""
+    """A second one gets an error, and the first is not disturbed."""
     source, target = addresses("folder", "source"), addresses(kind, "target")
     filled(source)
     met: list[Exception] = []
@@ -295,7 +295,7 @@ def test_a_target_is_filled_by_one_process(
 def test_a_difference_is_found(
     addresses: Callable[[str, str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What arrived otherwise than it left is told, and the target stays closed."""
+    """A row that differs in the target is reported, and the target stays locked."""
     source, target = addresses("folder", "source"), addresses("folder", "target")
     filled(source)
     real = copying.documents_of

@@ -5,7 +5,7 @@ from kept.stores.sqlite.doctor import examine
 from kept.text.terms import packed
 
 
-def test_words_of_another_analysis_are_made_anew(base: KnowledgeBase) -> None:
+def test_words_of_an_older_analysis_are_analysed_again(base: KnowledgeBase) -> None:
     """The doctor names the analysis, analyses again and recounts."""
     base.add("The pumps were calibrated in Leeds by two engineers.")
     before = base.search("calibrated pump engineers").selection

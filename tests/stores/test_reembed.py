@@ -25,7 +25,7 @@ QUESTION = "How hot is boiler 3-1?"
 
 
 def silent(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report nothing."""
 
 
 def filled(base: KnowledgeBase, count: int = 9) -> KnowledgeBase:
@@ -70,13 +70,13 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_chunk_gets_a_vector_of_the_new_embedder(base: KnowledgeBase) -> None:
     """Afterwards the store belongs to the new embedder, and is sound."""
     filled(base)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     work = base.store.reembedding(SMALL.id, SMALL.dimension)
 
-    made = reembed(work, SMALL, lambda done, total: told.append((done, total)))
+    made = reembed(work, SMALL, lambda done, total: reported.append((done, total)))
 
     assert made == 9
-    assert (told[0], told[-1]) == ((0, 9), (9, 9))
+    assert (reported[0], reported[-1]) == ((0, 9), (9, 9))
     assert base.store.embedder() == (SMALL.id, SMALL.dimension)
     assert examine(base.store, repair=False) == []
     with pytest.raises(EmbedderMismatchError):
@@ -100,7 +100,7 @@ def test_it_goes_on_where_it_was_interrupted(base: KnowledgeBase) -> None:
     assert examine(base.store, repair=False) == []
 
 
-def test_another_target_starts_anew(base: KnowledgeBase) -> None:
+def test_another_target_starts_over(base: KnowledgeBase) -> None:
     """Vectors of two models never mix, not even half-made ones."""
     filled(base)
     other = HashEmbedder(dimension=128)
@@ -125,14 +125,14 @@ def test_what_comes_and_goes_meanwhile_is_caught_up(base: KnowledgeBase) -> None
     work = base.store.reembedding(SMALL.id, SMALL.dimension)
     steps: list[int] = []
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         steps.append(done)
         if len(steps) == 3:
             base.add("A boiler that came late is 99 degrees hot.")
             base.delete(documents[0].document.id)
             base.delete(documents[-1].document.id)
 
-    reembed(work, SMALL, tell)
+    reembed(work, SMALL, report)
 
     assert examine(base.store, repair=False) == []
     with base.store.database.reading() as connection:
@@ -164,13 +164,13 @@ def test_what_gets_another_title_meanwhile_has_its_vector(
     def retitle(*_: object) -> None:
         base.add(page, source_uri="page", title="The canteen")
 
-    def tell(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         if done and when == "afterwards":
             retitle()
 
     beside = list if when == "afterwards" else retitle
     work = base.store.reembedding(SMALL.id, SMALL.dimension)
-    reembed(work, DisturbedEmbedder(beside=beside), tell)
+    reembed(work, DisturbedEmbedder(beside=beside), report)
 
     with base.store.database.reading() as connection:
         [(stored,)] = connection.execute("SELECT data FROM vectors").fetchall()

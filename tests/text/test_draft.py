@@ -134,7 +134,7 @@ def test_metadata_that_grows_without_end_is_refused() -> None:
 def test_what_no_store_could_hold_is_refused_by_name(
     field: str, value: object, met: str
 ) -> None:
-    """Half a character, or a number without end, is told before it is stored."""
+    """Half a character, or an endless number, is rejected before it is stored."""
     with pytest.raises(UnreadableSourceError, match=re.escape(met)) as raised:
         Draft(text="x", **{field: value})
 

@@ -91,7 +91,7 @@ def test_a_broken_byte_far_down_is_refused_as_one_near_the_beginning() -> None:
     ("text", "encoding"),
     [(GERMAN, "cp1252"), (HUNGARIAN, "cp1250"), (RUSSIAN, "cp1251")],
 )
-def test_an_encoding_is_told_by_lines_far_down(text: str, encoding: str) -> None:
+def test_an_encoding_is_detected_by_lines_far_down(text: str, encoding: str) -> None:
     """A plain opening of any length hides nothing."""
     data = PLAIN + f"{text}\n".encode(encoding)
 

@@ -47,7 +47,7 @@ def test_a_sentence_is_recognised_by_script_or_function_words(
 
 
 @pytest.mark.parametrize("text", ["", "INV-49302", "refund policy", "12 34", "🤷"])
-def test_no_telling_word_means_no_language(text: str) -> None:
+def test_without_function_words_there_is_no_language(text: str) -> None:
     """An open question is not answered with a guess."""
     assert detect_language(text) is None
 
@@ -90,5 +90,5 @@ def test_function_words_are_stop_words(language: str, words: str) -> None:
 
 
 def test_an_unknown_language_has_no_stop_words() -> None:
-    """Nothing is left out of a text in a language nobody listed."""
+    """Nothing is left out of a text in a language without a list."""
     assert stop_words("xx") == frozenset()

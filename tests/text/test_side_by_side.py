@@ -5,9 +5,9 @@ from kept.text.side_by_side import compared
 
 def test_lines_are_put_beside_each_other() -> None:
     """Lines that stayed stand beside themselves; gains and losses have no partner."""
-    told = compared("a\nb\nc", "a\nc\nd")
+    reported = compared("a\nb\nc", "a\nc\nd")
 
-    rows = [row for block in told.blocks for row in block.rows]
+    rows = [row for block in reported.blocks for row in block.rows]
     numbers = [
         (row.left.number if row.left else 0, row.right.number if row.right else 0)
         for row in rows
@@ -18,9 +18,11 @@ def test_lines_are_put_beside_each_other() -> None:
 
 def test_words_that_differ_are_marked_within_a_line() -> None:
     """Changes with hardly a word between them are one, so that they can be read."""
-    told = compared("paid out at the end of the year.", "paid out when the year ends.")
+    reported = compared(
+        "paid out at the end of the year.", "paid out when the year ends."
+    )
 
-    [row] = told.blocks[0].rows
+    [row] = reported.blocks[0].rows
     assert row.left is not None
     assert row.right is not None
     assert row.left.pieces == (
@@ -40,9 +42,9 @@ def test_what_is_far_from_a_change_is_folded() -> None:
     before = [f"line {number}" for number in range(20)]
     after = [*before[:10], "other", *before[11:]]
 
-    told = compared("\n".join(before), "\n".join(after))
+    reported = compared("\n".join(before), "\n".join(after))
 
-    assert [(len(block.rows), block.folded) for block in told.blocks] == [
+    assert [(len(block.rows), block.folded) for block in reported.blocks] == [
         (8, True),
         (5, False),
         (7, True),

@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 
+from kept._runtime import DISTRIBUTION
 from kept.stores.sqlite.schema import VERSION as STORE_SCHEMA
 
 BUILD_FACTS = "build.json"
@@ -52,7 +53,7 @@ class About:
 def about() -> About:
     """Return the facts of the Kept that runs."""
     return About(
-        version=version("kept"),
+        version=version(DISTRIBUTION),
         commit=_commit(),
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}",
@@ -73,7 +74,7 @@ def _commit() -> str | None:
 def _extras() -> dict[str, dict[str, str | None]]:
     """Return each extra's packages with the versions that are installed."""
     found: dict[str, dict[str, str | None]] = {}
-    for line in metadata("kept").get_all("Requires-Dist", []):
+    for line in metadata(DISTRIBUTION).get_all("Requires-Dist", []):
         if asked := _OF_AN_EXTRA.match(line):
             packages = found.setdefault(asked["extra"], {})
             packages[asked["package"]] = _installed(asked["package"])

@@ -6,17 +6,9 @@ from typing import Any
 
 from kept.kernel.model import Candidate
 from kept.knowledge_base.select import Selecting
-from kept.search.render import (
-    candidate_json,
-    decision_json,
-    record_json,
-)
+from kept.search.render import candidate_json, decision_json, record_json
 from kept.search.retrieve import Found, Request
-from kept.search.select import (
-    Given,
-    Passage,
-    pool_of,
-)
+from kept.search.select import Given, Passage, pool_of
 
 KEPT = "kept"
 TOLD = ("chunk_id", "document_id", "score", "relevance", "protected", "signals")

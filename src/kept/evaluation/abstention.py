@@ -208,8 +208,10 @@ def _auroc(asked: Sequence[AbstentionCase], kind: str | None) -> Statistic:
 
     With None, those of all kinds count.
     """
+    # A question that was refused before scoring ranks below every scored one.
     lowest = float("-inf")
     scores = [lowest if a.confidence is None else a.confidence for a in asked]
+    # Every kind of unanswerable question is compared with all answerable ones.
     part = np.array([a.answerable or kind in {None, a.kind} for a in asked])
     area = auroc_of(scores, [a.answerable for a in asked])
 

@@ -120,6 +120,8 @@ class Collection:
         def digest(question: Question) -> str:
             return hashlib.sha256(question.id.encode()).hexdigest()
 
+        # The first questions of a file are often about the same documents; digests mix
+        # them.
         chosen = {q.id for q in sorted(self.questions, key=digest)[:at_most]}
         kept = tuple(q for q in self.questions if q.id in chosen)
         return replace(self, questions=kept)
@@ -212,6 +214,7 @@ def _known(
 def _feed(digest: "hashlib._Hash", *fields: str) -> None:
     for each in fields:
         raw = each.encode()
+        # The length keeps "ab" + "c" apart from "a" + "bc".
         digest.update(f"{len(raw)}:".encode())
         digest.update(raw)
 

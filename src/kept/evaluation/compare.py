@@ -20,6 +20,7 @@ from kept.evaluation.runs import EvaluationRun, QueryRecord
 
 Pairs = Sequence[tuple[QueryRecord, QueryRecord]]
 
+# Measures are rounded to nine places.
 TIE = 1e-9
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -215,6 +216,7 @@ def _causes(better: QueryRecord, worse: QueryRecord) -> list[tuple[str, str]]:
     """Return the cause for each relevant document that is ranked lower or lost."""
     if worse.refusal and not better.refusal:
         return [("refusal", worse.refusal)]
+    # A document that is missing counts as ranked behind all that are there.
     ranks = {d: i for i, (d, _) in enumerate(worse.ranking)}
     last = len(worse.ranking)
     return [

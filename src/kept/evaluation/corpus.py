@@ -11,6 +11,7 @@ from pathlib import Path
 
 import platformdirs
 
+from kept._runtime import DISTRIBUTION
 from kept.errors import InputError
 from kept.evaluation.collection import Collection, CollectionPassage
 from kept.ingest.ingestion import Handed
@@ -134,7 +135,7 @@ def _fingerprint(collection: Collection, settings: Settings) -> str:
     parts = (
         passages,
         # Another version may chunk or analyse the same text differently.
-        version("kept"),
+        version(DISTRIBUTION),
         embedder_of(settings).id,
         str(settings.chunk_chars),
         str(settings.max_chunks),

@@ -235,6 +235,8 @@ def minhash(first: str, second: str, permutations: int = PERMUTATIONS) -> float:
 
     sketches = []
     for text in (first, second):
+        # A fixed seed, and shingles in sorted order, so that a second run gives the
+        # same estimate.
         sketch = RMinHash(num_perm=permutations, seed=42)
         sketch.update(sorted(shingles(text, SHINGLE)))
         sketches.append(sketch)
@@ -273,6 +275,8 @@ def _rule(
     thresholds: Sequence[float],
     how: Resampling,
 ) -> RuleReport:
+    # Rounded like every score: noise in the last bits must not decide on which side of
+    # a threshold a pair lies.
     rounded = [round(s, 9) for s in similarities]
     found = {t: [s >= t for s in rounded] for t in thresholds}
     statistics: dict[str | tuple[str, ...], Statistic] = {
@@ -312,6 +316,7 @@ def _roc(
     for i, (similarity, truth) in enumerate(rows):
         true += truth
         false += not truth
+        # Equal similarities are one point: a threshold cannot separate them.
         if i + 1 == len(rows) or rows[i + 1][0] != similarity:
             points.append((round(false / negatives, 9), round(true / positives, 9)))
     return tuple(points)

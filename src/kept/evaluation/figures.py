@@ -112,6 +112,7 @@ def _risk_coverage(reports: list[tuple[str, AbstentionReport, str]]) -> Figure:
         )
         for label, report, tone in reports
     ]
+    # Risks of nearly zero would otherwise fill the plot and look large.
     top = max(0.05, *(y for one in curves for _, y in one.points))
     plane = Plane(Axis("coverage"), Axis("risk", 0, top))
     return Figure(

@@ -79,6 +79,8 @@ def fixture_report(
 @contextmanager
 def _knowledge_base(settings: Settings) -> Iterator[KnowledgeBase]:
     with tempfile.TemporaryDirectory(prefix="kept-fixture-") as folder:
+        # A temporary store of its own: neither a configured server nor the user's
+        # knowledge base may take part.
         changed = {
             **NO_SERVER,
             "store": folder,
@@ -150,6 +152,7 @@ class _IngestedFixture:
     def _nearest(self, question: str, chunk_ids: Sequence[str]) -> list[Candidate]:
         """Return the named chunks as candidates, without those that lack a vector."""
         request = Request(question=question, tenant=TENANT, pinned=frozenset(chunk_ids))
+        # Without stages and gate, so that nothing but the distance decides.
         unsifted = replace(self._base.plan(request), pipeline=Pipeline(()), gate=None)
         found = self._base.retriever(unsifted)(request).selection.candidates
         return [c for c in found if c.id in request.pinned and c.vector is not None]

@@ -4,9 +4,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kept.evaluation.quantities import Quantity, quantities, without_quantities
+from kept.text.quantities import Quantity, quantities, without_quantities
 
 WORDS_NEEDED = 0.8
+# Lower than what an answer needs: a sentence may paraphrase its passage.
 WORDS_SUPPORTED = 0.6
 
 _LITTLE_WORDS = """
@@ -31,6 +32,8 @@ STOP_WORDS = frozenset(_LITTLE_WORDS.split())
 NEGATIONS = frozenset(_NO_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)?")
 _MARKER = re.compile(r"\[\d+\]")
+# An own, simple splitter: a grader must not change its verdicts when the splitter of
+# the product does.
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
 _CAPITAL = re.compile(r"\b[A-Z][\w&-]+")
 

@@ -53,6 +53,7 @@ def known_items(
 
 def _weight(sentence: str, spread: Counter[str], total: int) -> float:
     words = set(content_words(sentence))
+    # Sorted and summed exactly: the order of a set depends on PYTHONHASHSEED.
     rarity = math.fsum(math.log((total + 1) / spread[w]) for w in sorted(words))
     return round(rarity, 9)
 
@@ -64,6 +65,8 @@ def _keywords(sentence: str, spread: Counter[str], count: int) -> list[str]:
         for folded in content_words(word):
             if len(folded) > 1 and not folded.isdigit():
                 written.setdefault(folded, word)
+    # Ties go by a digest rather than by the alphabet, which would favour words with an
+    # early letter.
     rare = sorted(written, key=lambda w: (spread[w], _digest(w)))
     # The rarest word is most likely the answer.
     chosen = set(rare[1 : count + 1] if len(rare) > count else rare[:count])

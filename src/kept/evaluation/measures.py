@@ -29,6 +29,7 @@ class Measures:
     @classmethod
     def named(cls, *names: str) -> Self:
         """Parse *names*; the error names one that is unknown."""
+        # Two spellings of one measure would be averaged twice.
         parsed = tuple(dict.fromkeys(_parsed(name) for name in names))
         if not parsed:
             msg = "no measure was named; name one, such as nDCG@10"
@@ -62,6 +63,7 @@ def means(values: Iterable[Values]) -> dict[str, float]:
     if not rows:
         return {}
     return {
+        # fsum is exact, so the mean does not depend on the order of the questions.
         name: round(math.fsum(row[name] for row in rows) / len(rows), 9)
         for name in rows[0]
     }

@@ -17,6 +17,8 @@ value per row, or several in columns."""
 Statistics = Mapping[str | tuple[str, ...], Statistic]
 """Statistics by name; one with several columns has a name for each."""
 
+# Eight megabytes of counts at a time; 10,000 resamples of a large collection in one
+# matrix would take gigabytes.
 CELLS_PER_BATCH = 1_000_000
 BILLION = 1e9
 
@@ -177,6 +179,8 @@ def _resampled(
 
     def evaluated(drawn: NDArray[np.intp], axis: int) -> Floats:
         rows = drawn + units * np.arange(len(drawn))[:, None]
+        # One bincount for all resamples: the number of a row is added to each of its
+        # draws.
         counts = np.bincount(rows.ravel(), minlength=drawn.size).reshape(drawn.shape)
         return _rows(statistics, counts[:, cluster_of].astype(np.float64)).T
 
@@ -205,6 +209,8 @@ def _rows(statistics: Statistics, counts: Floats) -> Floats:
 
 
 def _interval(estimate: float, resampled: Floats, level: float) -> Interval | None:
+    # A resample may hold no unanswerable question at all, and has no false citations
+    # then.
     defined = resampled[np.isfinite(resampled)]
     if not np.isfinite(estimate) or defined.size == 0:
         return None

@@ -241,6 +241,7 @@ def _parsed(path: Path, lines: Sequence[bytes]) -> EvaluationRun:
             f"format {FORMAT}; run the evaluation again"
         )
         raise InputError(msg)
+    # The last line is parsed only as far as needed: an interrupted run has none.
     complete = lines[-1].startswith(b'{"end"')
     body = lines[1:-1] if complete else lines[1:]
     records = [

@@ -171,6 +171,8 @@ def _curves_of(attempts: Sequence[Attempt]) -> Callable[[Floats], _Curves]:
 
 
 def _aurc(curves: _Curves) -> Floats:
+    # The curve starts at the first point's risk: with no answer at all there is no risk
+    # to average.
     start = curves.coverage[:, 0] * curves.risk[:, 0]
     return start + _trapezoid(curves.risk, curves.coverage)
 
@@ -181,6 +183,8 @@ def _augrc(curves: _Curves) -> Floats:
 
 
 def _risk_at(curves: _Curves, coverage: float) -> Floats:
+    # Coverage is a quotient of floats here; an exact comparison would miss 0.9 reached
+    # as 0.8999999.
     reached = curves.coverage >= coverage - 1e-12
     first = np.take_along_axis(curves.risk, reached.argmax(axis=1)[:, None], axis=1)
     return np.where(reached.any(axis=1), first[:, 0], np.nan)

@@ -23,6 +23,7 @@ def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     qrels: dict[str, dict[str, int]] = {}
     for line, text in text_lines(path):
         fields = text.split("\t") if "\t" in text else text.split()
+        # BEIR's files have a header, TREC's have none.
         if line.number == 1 and fields[-1].strip().casefold() in {"score", "relevance"}:
             continue
         if len(fields) not in {TSV_FIELDS, QRELS_FIELDS}:

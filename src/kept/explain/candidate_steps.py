@@ -74,6 +74,7 @@ def _steps(record: Json) -> dict[str, list[Json]]:
             decided.setdefault(decision["chunk_id"], []).append(step)
         for chunk in alive:
             steps[chunk] += decided.get(chunk, [{"stage": name, "verdict": "passed"}])
+        # A dropped candidate meets no further stage.
         alive -= {
             d["chunk_id"] for d in stage["decisions"] if d["verdict"] == Verdict.DROPPED
         }

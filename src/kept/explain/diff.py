@@ -8,11 +8,11 @@ from typing import Any, Literal
 import yaml
 
 from kept.errors import InputError, SettingsError
+from kept.explain.ports import ExplainedBase
 from kept.explain.rerun import Rerun
 from kept.kernel.presets.overrides import field_of
 from kept.kernel.presets.plan import Configured
 from kept.kernel.record import Refusal, Selection, Verdict
-from kept.knowledge_base.base import KnowledgeBase
 from kept.search.retrieve import Request, check_question
 
 RECALL, GATE, ORDER = "recall", "gate", "order"
@@ -91,7 +91,7 @@ def difference(question: str, before: Answered, after: Answered) -> Difference:
 
 
 def diff_configurations(
-    base: KnowledgeBase,
+    base: ExplainedBase,
     before: Configured,
     after: Configured,
     requests: Iterable[Request],
@@ -113,7 +113,7 @@ def diff_configurations(
         yield difference(request.question, first, second)
 
 
-def configuration_named(base: KnowledgeBase, named: str) -> Configured:
+def configuration_named(base: ExplainedBase, named: str) -> Configured:
     """Return the configuration that *named* stands for.
 
     ``current`` is the one that a search would use, ``preset:NAME`` another preset
@@ -156,6 +156,8 @@ def _moved(before: Answered, after: Answered) -> Iterator[Moved]:
     titles = {c.id: c.document.title for c in both}
     stayed = [chunk for chunk in old if chunk in new]
     again = [chunk for chunk in new if chunk in old]
+    # Places are compared among those that stayed: one that comes in at the top would
+    # otherwise move all the others.
     reordered = {a for a, b in zip(stayed, again, strict=True) if a != b}
     for chunk in (*new, *(c for c in old if c not in new)):
         if chunk not in old:

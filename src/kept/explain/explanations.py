@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from kept.errors import NotFoundError
 from kept.explain.model_answers import ModelAnswers, asked_once
+from kept.explain.ports import ExplainedBase
 from kept.explain.rerun import Rerun
 from kept.explain.smallest_change import ChangeSearch, SettingChange, Trial
 from kept.kernel.filters import Filters, filters_json
@@ -13,7 +14,6 @@ from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Configured, Parts, Plan
 from kept.kernel.record import Decision, Refusal, Refused, Verdict
-from kept.knowledge_base.base import KnowledgeBase
 from kept.models.embedders import checked
 from kept.models.embedders.known import Known
 from kept.search.ports import Shelf
@@ -106,7 +106,7 @@ def why(found: Found, chunk_id: str) -> Story:
     )
 
 
-def why_not(base: KnowledgeBase, named: str, request: Request) -> WhyNot:
+def why_not(base: ExplainedBase, named: str, request: Request) -> WhyNot:
     """Explain why *named* does not answer *request*, and what would change that.
 
     A document, a chunk, an alias or a source can be named; of a document, the chunk
@@ -136,7 +136,7 @@ def why_not(base: KnowledgeBase, named: str, request: Request) -> WhyNot:
 class _Explainer:
     """Explains one why-not at one state of the knowledge base."""
 
-    base: KnowledgeBase
+    base: ExplainedBase
     embedder: Embedder
     parts: Parts
     shelf: Shelf

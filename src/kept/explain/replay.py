@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from kept.knowledge_base.base import KnowledgeBase
+from kept.explain.ports import ExplainedBase
 from kept.search.recorded import (
     Recorded,
     code_version,
@@ -35,7 +35,7 @@ class Replayed:
     refused: tuple[str | None, str | None] = (None, None)
 
 
-def replay(base: KnowledgeBase, queries: Iterable[Recorded]) -> Iterator[Replayed]:
+def replay(base: ExplainedBase, queries: Iterable[Recorded]) -> Iterator[Replayed]:
     """Run *queries* again, each with its own preset, and compare the answers.
 
     These runs are not recorded.
@@ -47,7 +47,7 @@ def replay(base: KnowledgeBase, queries: Iterable[Recorded]) -> Iterator[Replaye
             yield _replayed(base, query, query.question)
 
 
-def _replayed(base: KnowledgeBase, query: Recorded, question: str) -> Replayed:
+def _replayed(base: ExplainedBase, query: Recorded, question: str) -> Replayed:
     request = request_of(base.tenant, question, query.request)
     configured = base.configured(query.preset)
     found = base.retriever(base.plan(request, configured))(request)

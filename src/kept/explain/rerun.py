@@ -70,6 +70,8 @@ class Rerun:
         """Return the best *depth* chunks of one leg."""
         known = self._legs.get(name)
         if known is None or known[0] < depth:
+            # Only the deepest search of a leg is kept: an exact order of 50 is the
+            # beginning of one of 200.
             known = (depth, self._searched(name, depth))
             self._legs[name] = known
         return Cut.of(known[1], 0, depth)

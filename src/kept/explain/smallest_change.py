@@ -25,9 +25,13 @@ from kept.kernel.presets.plan import (
 )
 from kept.kernel.record import Selection, Verdict
 
+# k is an option of the request and no setting of the preset, where the caller gave one.
 K, K_OPTION = "k", "--top"
+# Each branch runs the pipeline dozens of times; more than four and three settings
+# seldom find a smaller change.
 BRANCHES = 4
 MOST_SETTINGS = 3
+# Farther than the last stage of any pipeline.
 SELECTED = 1_000_000
 GATED, NOT_RECALLED = -2, -1
 
@@ -231,6 +235,7 @@ class ChangeSearch:
             # Most values change nothing in the plan: no need to run it.
             return _deciding(plan) != present and good(trial)
 
+        # Turning a setting twice would be one change, found already.
         done = {assignment.name for assignment in start.changed}
         for knob in self._knobs(start):
             if knob.name not in done:

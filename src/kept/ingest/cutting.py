@@ -3,14 +3,19 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kept.errors import UnreadableSourceError
 from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import NewChunk, NewDocument
+from kept.kernel.model import Chunk, Document
 from kept.text.chunking import chunk_text
 from kept.text.draft import Draft, DraftPiece
 from kept.text.sections import DEFAULT_SECTION_TAGS
-from kept.text.tokens import analyse, count_tokens, detect_language
+from kept.text.tokens import count_tokens, detect_language, index_terms
+
+_OF_DOCUMENTS = ("type", "title", "authority", "confidence", "time_horizon")
+_OF_CHUNKS = ("role", "excerpt", "labels")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +55,9 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         chunks=tuple(
             NewChunk(
                 text=piece.text,
-                terms=tuple(analyse(titled(draft.title, piece.text), language or None)),
+                terms=tuple(
+                    index_terms(titled(draft.title, piece.text), language or None)
+                ),
                 language=language,
                 token_len=count_tokens(piece.text),
                 tags=tuple(dict.fromkeys((*draft.tags, *piece.tags))),
@@ -87,6 +94,18 @@ def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece]
 def _storable(text: str) -> str:
     """Return *text* with a replacement for every half a character."""
     return text.encode("utf-8", "replace").decode()
+
+
+def redeclared(document: Document, chunks: Sequence[Chunk]) -> dict[str, Any]:
+    """Return the fields that a stored document's draft declared."""
+    first = chunks[0]
+    return {
+        **{name: getattr(document, name) for name in _OF_DOCUMENTS},
+        **{name: getattr(first, name) for name in _OF_CHUNKS},
+        # Declared tags are on every chunk; a section's own tags are on some.
+        "tags": [tag for tag in first.tags if all(tag in c.tags for c in chunks)],
+        "metadata": dict(document.metadata),
+    }
 
 
 def passage(new: NewDocument, place: int) -> str:

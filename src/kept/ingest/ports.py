@@ -86,7 +86,7 @@ class Intake(Protocol):
         ...
 
     def owned(self, document_id: str) -> bool:
-        """Tell whether a source stands for a document that is not a copy of it."""
+        """Return whether a source stands for a document that is not a copy of it."""
         ...
 
     def changes(self, new: NewDocument) -> Changes:

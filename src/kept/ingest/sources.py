@@ -5,11 +5,11 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import apsw
 
@@ -172,6 +172,45 @@ class Survey:
             self.files += 1
             self.bytes += size_of(path)
         self.complete = True
+
+
+def peeked(handed: object) -> tuple[object, Iterator[Any]]:
+    """Return the first of what is submitted, and all of it."""
+    if not isinstance(handed, Iterable) or isinstance(handed, str | bytes):
+        handed = (handed,)
+    rest = iter(handed)
+    begun = list(islice(rest, 1))
+    return (begun or (None,))[0], chain(begun, rest)
+
+
+def checked_names(items: Iterable[object]) -> list[str]:
+    """Return names of sources; refuse one that cannot be read before any is stored."""
+    names = []
+    for item in items:
+        if not isinstance(item, str | Path):
+            msg = (
+                f"{item!r} was submitted; expected the name of a file, a folder or a "
+                "page. Use add for a text"
+            )
+            raise InputError(msg)
+        names.append(str(item))
+        _check_name(str(item))
+    return names
+
+
+def _check_name(name: str) -> None:
+    if not name:
+        msg = "a path is empty; expected a file or folder, '.' for this one"
+        raise InputError(msg)
+    if name == STDIN or _is_page(name):
+        return
+    path = Path(name)
+    if not path.exists():
+        msg = f"there is no file or folder {name!r}; check the path"
+        raise InputError(msg)
+    if not (path.is_file() or path.is_dir() or path.is_fifo()):
+        msg = f"{name!r} is a device; expected a file or folder, or - to read a pipe"
+        raise InputError(msg)
 
 
 def standard_input() -> BinaryIO:

@@ -1,4 +1,4 @@
-"""Weighing: what a stage makes of a pool by its columns, told when somebody asks."""
+"""Columnar stages: their result as rows, with decisions built on demand."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import ClassVar, NamedTuple, Protocol
@@ -23,17 +23,17 @@ from kept.kernel.record import (
     decided,
 )
 
-NOBODY: Rows = np.empty(0, np.intp)
+NO_ROWS: Rows = np.empty(0, np.intp)
 
 
 class Weighed(NamedTuple):
-    """What a stage makes of a pool: who stays, who is gone, and why.
+    """The result of a columnar stage: the pool that stays, and the rows that go.
 
-    *decide* returns the decisions about all who are *gone*, and about others.
+    *decide* builds the decisions about all rows *gone*, and about others.
     """
 
     pool: Pool
-    gone: Rows = NOBODY
+    gone: Rows = NO_ROWS
     decide: Callable[[], Iterable[Decision]] = tuple
     facts: Mapping[str, Scalar] = NOTHING
 
@@ -43,12 +43,12 @@ class Weighed(NamedTuple):
 
 
 class Weighing(Protocol):
-    """A stage that weighs candidates by their columns."""
+    """A columnar stage."""
 
     name: ClassVar[str]
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
-        """Return who stays, who is gone, and why."""
+        """Return what stays, what goes, and how to build the decisions."""
         ...
 
 

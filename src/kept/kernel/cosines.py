@@ -34,9 +34,12 @@ def exact_cosines(
     unit: NDArray[np.float64], vectors: NDArray[np.float32]
 ) -> NDArray[np.float64]:
     """Return cosines in float64, each row's bits the same beside any others."""
+    # einsum adds up each row by itself; the bits of a matrix product depend on how many
+    # rows there are.
     rows = vectors.astype(np.float64)
     products = np.einsum("ij,j->i", rows, unit)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    # Adding 0 turns -0.0 into 0.0, which would print differently.
     cosines: NDArray[np.float64] = np.round(products / lengths, PLACES) + 0.0
     return cosines
 

@@ -1,4 +1,4 @@
-"""Admitting: whether filters let something through that is in no store."""
+"""Filter matching: filters applied to a document that is in no store."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Facts:
 
 
 def admits(filters: Filters, facts: Facts) -> bool:
-    """Tell whether *filters* let what these are the *facts* of through."""
+    """Return whether *filters* let a document with these *facts* through."""
     return (
         _plainly(filters, facts)
         and all(one.holds(facts.metadata.get(one.key)) for one in filters.where)

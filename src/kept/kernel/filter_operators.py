@@ -1,4 +1,4 @@
-"""Comparisons: what other APIs ask of one key, as filters, and filters put together.
+"""Filter operators: comparisons of other APIs as filters, and combining filters.
 
 Null is what is not there: a key equals null where it is missing, null or empty.
 """
@@ -106,7 +106,7 @@ def _only_metadata(filters: Filters) -> bool:
 
 
 def _clash(one: Filters, other: Filters) -> bool:
-    """Tell whether two filters cannot be written as one without nesting."""
+    """Return whether two filters cannot be merged without nesting."""
     spans = [f for f in (one, other) if f.since is not None or f.until is not None]
     lengths = {len(b) for f in spans for b in (f.since, f.until) if b is not None}
     several = len(spans) > 1

@@ -68,7 +68,7 @@ class Condition:
             raise InputError(msg)
 
     def holds(self, value: object) -> bool:
-        """Tell whether one of the values in *value* compares like this."""
+        """Return whether one of the values in *value* compares like this."""
         compare = _COMPARISONS[self.operator]
         kind: Any = _KINDS[self.operator]
         return any(
@@ -172,6 +172,13 @@ def filters_json(filters: Filters) -> dict[str, Any]:
     return {**shown, "metadata": dict(filters.metadata), **_composed_json(filters)}
 
 
+def filters_given(given: Filters | Mapping[str, Any] | None) -> Filters:
+    """Return what a caller gave as filters: a plain dict reads as JSON does."""
+    if given is None:
+        return Filters()
+    return filters_of(given) if isinstance(given, Mapping) else given
+
+
 def filters_of(shown: Mapping[str, Any], depth: int = 1) -> Filters:
     """Return the filters that are written in JSON, *depth* levels down."""
     _check_shape(shown)
@@ -244,7 +251,10 @@ def _check_shape(shown: object) -> None:
         raise InputError(msg)
     known = Filters.__dataclass_fields__
     if unknown := sorted(map(str, shown.keys() - known.keys())):
-        msg = f"there is no filter {unknown[0]!r}; expected some of: {', '.join(known)}"
+        msg = (
+            f"there is no filter {unknown[0]!r}; expected some of: {', '.join(known)}. "
+            f'A key of the metadata is filtered by {{"metadata": {{"key": "value"}}}}'
+        )
         raise InputError(msg)
     for name, value in shown.items():
         wanted, right = _shape(name, value)

@@ -11,6 +11,8 @@ GUIDANCE = (
     "Ask about something specific in these documents: a topic, a name, an "
     "identifier or a file, in a few words."
 )
+# A word in more than a tenth of the chunks does not say what is asked. In a small
+# knowledge base a tenth is a handful, hence at least twenty.
 RARE_SHARE = 0.1
 FEW_CHUNKS = 20
 
@@ -37,6 +39,6 @@ def turned_away(
 
 
 def _known_and_rare(terms: QueryTerms) -> bool:
-    """Tell whether some word is in the knowledge base, and in few of its chunks."""
+    """Return whether some word is in the knowledge base, and in few of its chunks."""
     most = max(RARE_SHARE * terms.chunks, FEW_CHUNKS)
     return bool(((terms.known > 0) & (terms.known <= most)).any())

@@ -1,4 +1,4 @@
-"""The chain: stages in order, and the promises checked after each of them."""
+"""The pipeline: stages in order, and the invariants checked after each of them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,11 +34,11 @@ Whole = tuple[Candidate, ...]
 Settled = tuple[Step, Pool | Whole, Sequence[Candidate]]
 
 logger = Logger(__name__)
-NOBODY: frozenset[str] = frozenset()
+NO_IDS: frozenset[str] = frozenset()
 
 
 class Stage(Protocol):
-    """One link of the chain: weigh the candidates, say what happened."""
+    """One step of a pipeline: it keeps or drops candidates and records why."""
 
     name: ClassVar[str]
 
@@ -76,6 +76,7 @@ class Pipeline:
         """Pass *candidates* through every stage."""
         first = Pool.of(candidates)
         distinct = first.roll.distinct
+        # Sorting candidates that the first stage scores again would be thrown away.
         as_they_come = distinct and self.stages and _orders_anew(self.stages[0])
         pool: Pool | Whole = first if as_they_come else first.ranked()
         trace: list[Step] = []
@@ -92,12 +93,17 @@ class Pipeline:
         return selection_of(_whole(pool), dropped, tuple(trace))
 
     def _weighed(self, stage: Weighing, query: Query, pool: Pool | Whole) -> Settled:
-        """Have a stage weigh the pool, and see at a glance that nobody is wronged."""
+        """Run a columnar stage; check by row mask that no candidate vanished.
+
+        Nor may a protected one be dropped. If the mask shows a fault, run `check`.
+        """
         before = pool if isinstance(pool, Pool) else Pool.of(pool)
         weighed = stage.weigh(query, before)
         if not _accounted(before, weighed):
             return self._checked(stage.name, before.candidates, weighed.outcome())
         after = weighed.pool
+        # Limits serve the protected first, so that what they return is no longer in
+        # order of score.
         moved = after.protected and after.rows is not before.rows
         if moved or after.scores is not before.scores:
             after = after.ranked()
@@ -106,12 +112,13 @@ class Pipeline:
         return step, after, before.keeping(weighed.gone)
 
     def _called(self, stage: Stage, query: Query, pool: Pool | Whole) -> Settled:
-        """Hand a stage the candidates themselves, and check what it made of them."""
+        """Run a stage on candidates, and check its outcome."""
         before = _whole(pool)
         outcome: object = stage(query, before)
         if not isinstance(outcome, Outcome):
             rule = f"returned {type(outcome).__name__} where an Outcome is expected"
-            raise InvariantViolation(stage.name, rule, NOBODY)
+            raise InvariantViolation(stage.name, rule, NO_IDS)
+        # The same tuple back: most stages drop nothing for most queries.
         if outcome.kept is before and not outcome.decisions:
             return _step(stage.name, before, outcome), before, ()
         gone = _let_go(before, outcome)
@@ -120,7 +127,7 @@ class Pipeline:
         return _step(stage.name, before, outcome), outcome.kept, gone
 
     def _checked(self, stage: str, pool: Whole, outcome: Outcome) -> Settled:
-        """Return the step, the pool after it and who is gone, all promises kept."""
+        """Check every invariant; return the step, the pool after it and the dropped."""
         try:
             check(stage, pool, outcome)
         except ProtectedCandidateDropped as violation:
@@ -144,22 +151,23 @@ def _step(stage: str, before: Whole, outcome: Outcome) -> Step:
 
 
 def _weighs(stage: Any) -> TypeGuard[Weighing]:  # noqa: ANN401 -- any stage
-    """Tell whether a stage itself, and nobody in its place, weighs by columns."""
+    """Return whether a stage is columnar, and its `__call__` not overridden."""
     return type(stage).__call__ is by_columns
 
 
 def _orders_anew(stage: Stage) -> bool:
-    """Tell whether a stage scores everybody, in whatever order they come."""
+    """Return whether a stage scores all candidates, whatever their order."""
     return _weighs(stage) and getattr(stage, "orders_anew", False)
 
 
 def _accounted(before: Pool, weighed: Weighed) -> bool:
-    """Tell at a glance whether each is kept or gone, and nobody gone was protected."""
+    """Return by row mask whether each is kept or gone, and no protected one gone."""
     after, gone = weighed.pool, weighed.gone
     if after.roll is not before.roll or not before.protected <= after.protected:
         return False
     if before.protected and not before.protected.isdisjoint(gone.tolist()):
         return False
+    # The same array: the stage dropped no candidate, and no mask is needed.
     if after.rows is before.rows:
         return not len(gone)
     held = np.zeros(len(before.roll.rows), bool)
@@ -170,7 +178,7 @@ def _accounted(before: Pool, weighed: Weighed) -> bool:
 
 
 def _let_go(pool: Whole, outcome: Outcome) -> list[Candidate] | None:
-    """Return who was dropped, if nobody is protected and the rest is as it was.
+    """Return the dropped candidates, if none is protected and the rest is unchanged.
 
     Then the rest is still ranked. No chunk may be there twice.
     """
@@ -185,6 +193,7 @@ def _let_go(pool: Whole, outcome: Outcome) -> list[Candidate] | None:
         len(_ids(pool)) == len(pool)
         and len(gone) == len(dropped)
         and len(rest) == len(outcome.kept)
+        # Identity, not equality: a candidate with another score has to be ranked again.
         and all(map(is_, rest, outcome.kept))
     )
     return gone if plain else None
@@ -193,13 +202,13 @@ def _let_go(pool: Whole, outcome: Outcome) -> list[Candidate] | None:
 def check(stage: str, before: Whole, outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
     given, kept = _ids(before), _ids(outcome.kept)
-    dropped, added, overflow, seated_out = _told(outcome.decisions)
+    dropped, added, overflow, seated_out = _ids_by_verdict(outcome.decisions)
     protected = {c.chunk.id for c in before if c.protected}
     pinned = {c.chunk.id for c in before if c.pinned}
-    still = {c.chunk.id for c in outcome.kept if c.protected} if protected else NOBODY
-    displaced = seated_out if kept - protected - added else NOBODY
+    still = {c.chunk.id for c in outcome.kept if c.protected} if protected else NO_IDS
+    displaced = seated_out if kept - protected - added else NO_IDS
     for rule, broken in (
-        ("returned twice", kept if len(kept) < len(outcome.kept) else NOBODY),
+        ("returned twice", kept if len(kept) < len(outcome.kept) else NO_IDS),
         ("vanished without a reason", given - kept - dropped),
         ("both kept and dropped", kept & dropped),
         ("dropped but never there", dropped - given),
@@ -217,8 +226,8 @@ def check(stage: str, before: Whole, outcome: Outcome) -> None:
             raise error(stage, rule, frozenset(broken))
 
 
-def _told(decisions: tuple[Decision, ...]) -> tuple[set[str], ...]:
-    """Return who was dropped, added, left as overflow, and left for want of a seat."""
+def _ids_by_verdict(decisions: tuple[Decision, ...]) -> tuple[set[str], ...]:
+    """Return the ids dropped, added, overflowed, and dropped for lack of room."""
     dropped: set[str] = set()
     added: set[str] = set()
     overflow: set[str] = set()
@@ -241,7 +250,7 @@ def _ids(candidates: tuple[Candidate, ...]) -> frozenset[str]:
 
 
 def _had_no_room(decision: Decision) -> bool:
-    """Tell an overflow that leaves room for others from one that cannot.
+    """Return whether an overflow could not have been kept in place of another.
 
     A limit on a group, or a candidate too large for what its equals left of a
     budget, may drop a protected candidate and still keep an unprotected one.
@@ -261,7 +270,7 @@ def _had_no_room(decision: Decision) -> bool:
 def _restored(
     pool: tuple[Candidate, ...], outcome: Outcome, lost: frozenset[str]
 ) -> Outcome:
-    """Put the *lost* back and turn their drops into sparings."""
+    """Restore the *lost* candidates and turn their drops into sparings."""
     return replace(
         outcome,
         kept=outcome.kept + tuple(c for c in pool if c.id in lost),

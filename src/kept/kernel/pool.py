@@ -1,8 +1,8 @@
-"""The pool: the candidates of a query by columns, each made when it is looked at.
+"""The pool: the candidates of a query in columns; objects are built when read.
 
-A query weighs a hundred candidates in a dozen stages and hands over a handful. Stages
-that weigh all of them alike work on columns; what there is to say of each candidate is
-put off until somebody asks.
+A query passes a hundred candidates through a dozen stages and returns a handful. Stages
+that treat all of them alike work on columns; candidates and decisions are built only
+when they are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ class PoolEntry(Protocol):
 
 
 class Roll:
-    """Entries as they were handed in, and what was read of all of them so far."""
+    """The entries of a query, and the columns read so far."""
 
     def __init__(
         self,
@@ -99,11 +99,11 @@ class Roll:
 
     @property
     def distinct(self) -> bool:
-        """Tell whether every chunk is there once; what a shelf recalls always is."""
+        """Return whether every chunk is there once; what a shelf recalls always is."""
         return self.given is None or len(set(self.ids)) == len(self.ids)
 
     def column(self, name: str) -> Column | None:
-        """Return a signal, if anybody has it."""
+        """Return a signal, if any candidate has it."""
         found = self.columns.get(name)
         if found is None and self.given is not None:
             there = [name in c.signals for c in self.given]
@@ -175,7 +175,7 @@ class Pool(Sequence[Candidate]):
 
     @classmethod
     def on(cls, roll: Roll) -> "Pool":
-        """Return the pool of all who are on a roll."""
+        """Return the pool of all entries of a roll."""
         return cls(roll, roll.rows, roll.scores, NOTHING, roll.protected)
 
     def __len__(self) -> int:
@@ -238,9 +238,9 @@ class Pool(Sequence[Candidate]):
         return self.added.get(name) or self.roll.column(name)
 
     def readings(self, name: str) -> Floats:
-        """Return one signal of every candidate, not to be changed, or say who lacks it.
+        """Return one signal of every candidate, or raise if one lacks it.
 
-        Nobody is moved where all stand as they came.
+        Not to be changed: the column itself is returned where the order is the first.
         """
         column = self._column(name)
         if column is None:
@@ -265,14 +265,14 @@ class Pool(Sequence[Candidate]):
         return column.values.item(row)
 
     def holds(self, name: str) -> bool:
-        """Tell whether a candidate has the signal *name*."""
+        """Return whether a candidate has the signal *name*."""
         column = self._column(name)
         if column is None or not len(self):
             return False
         return column.there is None or bool(column.there[self.rows].any())
 
     def shielded(self) -> NDArray[np.bool_]:
-        """Tell of each candidate whether it is protected."""
+        """Return a mask of the protected candidates."""
         there = np.zeros(len(self.roll.rows), bool)
         there[list(self.protected)] = True
         return there[self.rows]
@@ -312,6 +312,7 @@ class Pool(Sequence[Candidate]):
         return Pool(self.roll, self.rows, self.scores, added, self.protected)
 
     def _spread(self, values: Floats) -> Column:
+        # All rows in their first order: the values are the column already.
         if self.rows is self.roll.rows and len(values) == len(self.rows):
             return Column(values)
         rows, size = self.rows[: len(values)], len(self.roll.rows)
@@ -330,6 +331,7 @@ class Pool(Sequence[Candidate]):
         scores are equal, so ids are compared only where they are.
         """
         scores = self.scores[self.rows]
+        # Ids are strings, and comparing them is slow; few scores tie.
         places = (-scores).argsort(kind="stable")
         rows, scores = self.rows[places], scores[places]
         [ties] = (scores[1:] == scores[:-1]).nonzero()

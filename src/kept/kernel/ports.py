@@ -63,7 +63,7 @@ class Judge(Protocol):
 
 
 class Reranker(Protocol):
-    """Scores candidates anew for a query."""
+    """Scores candidates again for a query."""
 
     @property
     def id(self) -> str:

@@ -14,7 +14,7 @@ from kept.kernel.model import (
 
 
 class Verdict(StrEnum):
-    """What a stage did to a candidate. Silence means it was kept."""
+    """What a stage did to a candidate; without a decision it was kept."""
 
     DROPPED = "dropped"
     SPARED = "spared"
@@ -103,7 +103,7 @@ class Reason(StrEnum):
     LABEL_REQUIRED = "label_required", "Has no label for the item asked about."
     DIVERSITY = (
         "diversity",
-        "Beside a chunk already kept, of a document that has its share.",
+        "One chunk in a row too many; another document has one as good.",
     )
     DOCUMENT_LIMIT = "document_limit", "Its document already has as many as it may."
     MMR = "mmr", "Too similar to what is kept, or too weak, for one of the k places."
@@ -150,6 +150,8 @@ def decided(
     made.verdict = verdict
     made.reason = reason
     made.evidence = evidence
+    # A frozen dataclass sets every field through object.__setattr__, which is slow.
+    # Fields are set on an open twin, whose class is then exchanged.
     made.__class__ = Decision
     decision: Decision = made
     return decision
@@ -157,7 +159,7 @@ def decided(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a stage hands back: the survivors, and why the rest are gone."""
+    """What a stage returns: the candidates it keeps, and its decisions."""
 
     kept: tuple[Candidate, ...]
     decisions: tuple[Decision, ...] = ()
@@ -226,15 +228,16 @@ def sift(
 
 
 class Later:
-    """A frozen record whose field *later* may be worked out when it is first read.
+    """A frozen record whose field *later* is computed when it is first read.
 
-    Most that a query writes down is never read; whoever reads it finds a tuple.
+    Most of a query's record is never read; a reader gets a tuple.
     """
 
     __slots__ = ("_made_of",)
 
     later: ClassVar[str]
 
+    # Type checkers would take any attribute for granted.
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> tuple[Any, ...]:
@@ -269,7 +272,7 @@ def step_of(
     decide: Callable[[], Iterable[Decision]],
     facts: Mapping[str, Scalar],
 ) -> Step:
-    """Make a step whose decisions are made when somebody reads them."""
+    """Make a step whose decisions are built when they are read."""
     made: Any = _OpenStep()
     made.stage = stage
     made.before = before
@@ -328,7 +331,7 @@ def selection_of(
     gone: Callable[[], Iterable[Candidate]],
     trace: tuple[Step, ...],
 ) -> Selection:
-    """Make a selection whose dropped candidates are made when somebody reads them."""
+    """Make a selection whose dropped candidates are built when they are read."""
     made: Any = _OpenSelection()
     made.candidates = candidates
     made.trace = trace

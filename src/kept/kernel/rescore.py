@@ -1,4 +1,4 @@
-"""Signals by the pool: read of all at once, and set once."""
+"""Signals of a whole pool: read at once, and set only once."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ WAVE_STEP = 3.0
 
 
 def demand_new(stage: str, candidates: Sequence[Candidate], name: str) -> None:
-    """Raise if the signal that *stage* adds is there already: signals are set once."""
+    """Raise if the signal that *stage* adds is set already."""
     there = (
         candidates.holds(name)
         if isinstance(candidates, Pool)

@@ -5,16 +5,25 @@ knowledge base alone, never on how many candidates were asked for.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kept.text.terms import frequencies, token
+
+# The usual values of BM25; tantivy has the same ones built in, so its proposals are
+# close to the exact scores.
 K1 = 1.2
 B = 0.75
+# float64 sums differ in the last bits with their order. After rounding to nine places,
+# none of 200 questions differed between alone and in a batch, and all identical rows
+# tied.
 PLACES = 9
+# At the same share of far questions answered, three passages refuse 2 to 4 in a hundred
+# fewer in-scope questions than the best one alone.
 BEST = 3
 
 Floats = NDArray[np.float64]
@@ -31,10 +40,17 @@ class QueryTerms:
     *rarity* is the inverse document frequency; a word that the knowledge base does
     not hold is charged as the rarest of all. *known* counts the chunks that hold
     each word.
+
+    A word has as many spellings as the knowledge base holds of it. Each is one of
+    *keys*, named by its place in *places*; *owners* names its word, and *shares* says
+    how much of an occurrence it counts for.
     """
 
     words: tuple[str, ...]
     keys: NDArray[np.int64]
+    places: NDArray[np.intp]
+    owners: NDArray[np.intp]
+    shares: Floats
     rarity: Floats
     known: NDArray[np.int64]
     chunks: int
@@ -45,8 +61,38 @@ class QueryTerms:
         """How much all words of the question weigh together."""
         return float(self.rarity.sum())
 
+    def occurrences(self, blobs: Sequence[bytes]) -> Floats:
+        """Return how often each word stands in each packed text, a row per text.
+
+        Of a word's spellings the one found most counts: a text may be indexed under
+        several for one and the same occurrence.
+        """
+        found = frequencies(blobs, self.keys)[:, self.places] * self.shares
+        if np.array_equal(self.owners, np.arange(len(self.words))):
+            return found
+        held = np.zeros((len(blobs), len(self.words)))
+        if len(self.owners):
+            starts = np.flatnonzero(np.diff(self.owners, prepend=-1))
+            most = np.maximum.reduceat(found, starts, axis=1)
+            held[:, self.owners[starts]] = most
+        return held
+
+    def proposals(self) -> dict[str, float]:
+        """Return the weight of each spelling by its name in the keyword index.
+
+        The sum over a word's spellings is at least what its best one counts for, so
+        what an index proposes by these weights is a bound of the exact score.
+        """
+        weights: dict[str, float] = {}
+        for place, owner in zip(
+            self.places.tolist(), self.owners.tolist(), strict=True
+        ):
+            name = token(self.keys.item(place))
+            weights[name] = weights.get(name, 0.0) + self.rarity.item(owner)
+        return weights
+
     @property
-    def telling(self) -> Floats:
+    def meaning_weights(self) -> Floats:
         """What each word weighs for its meaning.
 
         In writing without spaces, pairs of characters that hold grammar weigh
@@ -92,9 +138,9 @@ def bm25(terms: QueryTerms, frequencies: Floats, lengths: Floats) -> Floats:
 
 def coverage(terms: QueryTerms, frequencies: Floats) -> Floats:
     """Return the share of the question's weight that each chunk covers."""
-    telling = terms.telling
-    held = np.where(frequencies > 0, telling, 0.0).sum(axis=1)
-    shares: Floats = np.round(held / (float(telling.sum()) or 1.0), PLACES)
+    weights = terms.meaning_weights
+    held = np.where(frequencies > 0, weights, 0.0).sum(axis=1)
+    shares: Floats = np.round(held / (float(weights.sum()) or 1.0), PLACES)
     return shares
 
 
@@ -103,12 +149,13 @@ def focus(terms: QueryTerms, frequencies: Floats) -> Floats:
 
     It is 1 for a chunk that holds every word of a question of the rarest words
     there are, and low for one that covers everyday words: coverage alone cannot
-    tell a product number from "the first in the world".
+    distinguish a product number from "the first in the world".
     """
-    telling = terms.telling
-    held = np.where(frequencies > 0, telling, 0.0).sum(axis=1)
+    weights = terms.meaning_weights
+    held = np.where(frequencies > 0, weights, 0.0).sum(axis=1)
+    # The highest rarity there is: that of a word in no chunk.
     rarest = float(rarity(terms.chunks, np.zeros(1, dtype=np.int64))[0])
-    most = rarest * int((telling > 0).sum())
+    most = rarest * int((weights > 0).sum())
     shares: Floats = np.round(held / (most or 1.0), PLACES)
     return shares
 

@@ -1,33 +1,26 @@
 """A knowledge base: what a caller holds to put documents in and ask questions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from kept._runtime import Closing, Opener
+from kept.errors import InputError
+from kept.ingest.cutting import drafted, redeclared
 from kept.ingest.ingestion import Handed, Ingest
 from kept.ingest.ports import Crew
-from kept.ingest.receipts import (
-    Receipt,
-    Source,
-    histogram,
-)
-from kept.kernel.calibration import (
-    Calibration,
-    calibration_of,
-    known_cosines,
-)
-from kept.kernel.filters import Filters
+from kept.ingest.receipts import Receipt, Source, StoredDocument, histogram
+from kept.ingest.sources import Handing, Met, checked_names, peeked
+from kept.kernel.calibration import Calibration, calibration_of, known_cosines
+from kept.kernel.filters import Filters, filters_given
 from kept.kernel.ports import Embedder
 from kept.kernel.presets import preset
 from kept.kernel.presets.overrides import overridden
-from kept.kernel.presets.plan import (
-    Configured,
-    Parts,
-    Plan,
-)
+from kept.kernel.presets.plan import Configured, Parts, Plan
+from kept.knowledge_base.results import Explanation, ReceiptList, SearchResult
 from kept.knowledge_base.select import Selecting
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import (
@@ -37,6 +30,7 @@ from kept.knowledge_base.wiring import (
     cutting_of,
     duplicate_rules_of,
     embedder_of,
+    fetch_limits_of,
     process_secret,
     recorder_of,
     refuse_misconfigured,
@@ -44,34 +38,17 @@ from kept.knowledge_base.wiring import (
     watch_of,
 )
 from kept.search.answer.answer import Answerer
-from kept.search.answer.ask import (
-    Asked,
-    Ending,
-    StreamedAsk,
-    recorded_ask,
-    tell_answer,
-)
+from kept.search.answer.ask import Asked, Ending, StreamedAsk, recorded_ask, tell_answer
 from kept.search.observers import Watch
-from kept.search.recorded import (
-    Recorded,
-    recorded,
-    sha256_of,
-)
-from kept.search.retrieve import (
-    Found,
-    Request,
-    Retriever,
-)
+from kept.search.recorded import Recorded, recorded, sha256_of
+from kept.search.retrieve import Found, Request, Retriever
 from kept.search.select import Passage
-from kept.stores.addresses import told
+from kept.stores.addresses import told as without_secrets
 from kept.stores.ports import ManagedStore
-from kept.stores.query_records import (
-    last_paths,
-    last_queries,
-    named_queries,
-    traced,
-)
+from kept.stores.query_records import last_paths, last_queries, named_queries, traced
 from kept.text.draft import Draft
+
+SourceNames = str | Path | Iterable[str | Path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +64,16 @@ class PreparedSearch:
 
 
 class KnowledgeBase(Closing):
-    """One tenant's documents and the way they are searched.
+    """One tenant's documents and the way they are searched; `kept.open` returns it.
 
-    >>> from kept import KnowledgeBase, Settings
-    >>> base = KnowledgeBase(Settings(store=folder, embedder="hash"))
-    >>> [receipt] = base.add("The invoice INV-49302 was paid on 3 March.")
-    >>> receipt.status
-    'created'
-    >>> [c.chunk.text for c in base.search("INV-49302").selection.candidates]
-    ['The invoice INV-49302 was paid on 3 March.']
-    >>> base.close()
+    >>> import kept
+    >>> kb = kept.open(folder, create=True, embedder="hash")
+    >>> kb.add("Employees have 28 days of leave.", title="Leave")
+    1 text: 1 created
+    >>> for passage in kb.search("How many days of leave do employees have?"):
+    ...     print(passage.title, "|", passage.text)
+    Leave | Employees have 28 days of leave.
+    >>> kb.close()
     """
 
     def __init__(
@@ -112,15 +89,19 @@ class KnowledgeBase(Closing):
         self.tenant = settings.tenant
         self._progress = progress
         self.watch = watch or watch_of(settings)
-        self._opener = Opener(f"the knowledge base {told(settings.store)!r}")
+        self._opener = Opener(f"the knowledge base {without_secrets(settings.store)!r}")
         self._store = store_of(settings, writable=writable)
         self.models = LanguageModels(settings, self.watch)
         self._recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
 
+    def __repr__(self) -> str:
+        where = without_secrets(self.settings.store)
+        return f"<the knowledge base {where!r} of the tenant {self.tenant!r}>"
+
     @property
     def store(self) -> ManagedStore:
-        """Where the documents are; refused to a fork of the process that opened it."""
+        """Where the documents are; a fork of the process that opened it is refused."""
         self._opener.demand()
         return self._store
 
@@ -139,50 +120,163 @@ class KnowledgeBase(Closing):
         """What turns text into vectors; refused if the store has another's."""
         return self.watch.embedder(embedder_of(self.settings, self._progress))
 
+    @overload
+    def ingest(
+        self,
+        handed: SourceNames,
+        *,
+        prune: bool = False,
+        as_given: bool = False,
+        by: Crew | None = None,
+    ) -> ReceiptList: ...
+
+    @overload
     def ingest(
         self,
         handed: Iterable[Handed],
         *,
+        prune: bool = False,
         as_given: bool = False,
         by: Crew | None = None,
-    ) -> Iterable[Receipt]:
-        """Take texts in and yield a receipt for each as it is stored.
+    ) -> Iterator[Receipt]: ...
 
-        With *as_given*, no chunk is left out and only an exact copy is reused; *by*
-        says who embeds them, if not we.
+    def ingest(
+        self,
+        handed: Any,
+        *,
+        prune: bool = False,
+        as_given: bool = False,
+        by: Crew | None = None,
+    ) -> ReceiptList | Iterator[Receipt]:
+        """Ingest files, folders or URLs by their names, and return the receipts.
+
+        A name that does not exist raises before anything is stored. With *prune*,
+        documents are retired whose file is gone from the folders. With *as_given*, no
+        chunk is left out and only an exact copy is reused. *by* embeds the chunks in
+        place of this process.
+
+        Instead of names it takes `Handed` texts, and yields each receipt as it is
+        stored.
         """
+        first, items = peeked(handed)
+        if isinstance(first, Handed):
+            return self._ingested(items, as_given=as_given, by=by)
+        names = checked_names(items)
+        handing = Handing(limits=fetch_limits_of(self.settings))
+        handing.met = Met() if prune else None
+        receipts = self._ingested(handing(names), as_given=as_given, by=by)
+        # In this order: pruning looks at what the walk has met.
+        return ReceiptList([*receipts, *self.pruned(handing)])
+
+    def _ingested(
+        self, handed: Iterable[Handed], *, as_given: bool = False, by: Crew | None
+    ) -> Iterator[Receipt]:
         self._claim()
         path = self._path(as_given=as_given).helped(by)
         yield from self.watch.ingest(self.tenant, path(handed))
 
-    def add(self, text: str, **fields: Any) -> list[Receipt]:  # noqa: ANN401 -- a draft's
-        """Take one text in; *fields* are those of a draft, such as title and tags."""
+    def add(self, text: str, **fields: Any) -> ReceiptList:  # noqa: ANN401 -- a draft's
+        """Ingest one text; *fields* are those of a draft, such as title and metadata.
+
+        A later text of the same *source_uri* replaces the earlier one.
+        """
         draft = Draft(text=text, **fields)
         uri = draft.source_uri or f"text:{sha256_of(text)[:16]}"
+        return self._declared(draft, uri)
+
+    def update(
+        self,
+        document_id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **fields: Any,  # noqa: ANN401 -- a draft's
+    ) -> Receipt:
+        """Change a document: its *text*, or what is declared of it, such as its title.
+
+        *metadata* is merged key by key, and None removes a key. Only a new text or
+        title is embedded again. Ingesting the document's file again restores what
+        the file declares.
+        """
+        document, stored = self.store.document(self.tenant, document_id)
+        chunks = self.store.chunks(self.tenant, document_id)
+        declared = redeclared(document, chunks)
+        declared["metadata"] = {
+            key: value
+            for key, value in {**declared["metadata"], **(metadata or {})}.items()
+            if value is not None
+        }
+        whole = stored if text is None else text
+        draft = Draft(**{**declared, **fields, "text": whole})
+        uri = document.source_uri
+        if text is None:
+            new = drafted(draft, self.tenant, uri, cutting_of(self.settings))
+            if [c.text for c in new.chunks] != [c.text for c in chunks]:
+                msg = (
+                    f"document {document_id} was cut in another way than the settings "
+                    "say; give its text too, or ingest its source again"
+                )
+                raise InputError(msg)
+        [receipt] = self._declared(draft, uri)
+        return receipt
+
+    def _declared(self, draft: Draft, uri: str) -> ReceiptList:
         source = Source(uri=uri, raw_sha256=sha256_of(repr(draft)))
-        return list(self.ingest([Handed(source=source, read=lambda: draft)]))
+        handed = Handed(source=source, read=lambda: draft)
+        return ReceiptList(self._ingested([handed], by=None))
+
+    def pruned(self, handing: Handing) -> Iterator[Receipt]:
+        """Retire documents whose file is gone from the folders that *handing* walked.
+
+        Nothing is retired where it did not note the sources that it met.
+        """
+        if handing.met is None:
+            return
+        for root in handing.roots:
+            yield from self._retired(root, handing.gone)
+
+    def prune(self, prefix: str, keep: Container[str] = ()) -> ReceiptList:
+        """Retire documents whose source begins with *prefix* and is not in *keep*."""
+        if not prefix:
+            msg = "the prefix is empty, which all sources begin with; name a folder"
+            raise InputError(msg)
+        return ReceiptList(self._retired(prefix, lambda uri: uri not in keep))
+
+    def _retired(self, prefix: str, gone: Callable[[str], bool]) -> Iterator[Receipt]:
+        intake = self.store.intake(self.tenant)
+        for uri in self.store.sources(self.tenant, prefix):
+            if gone(uri):
+                yield intake.forget(uri)
+
+    def documents(self, *, all_versions: bool = False) -> list[StoredDocument]:
+        """Return the documents, oldest first; with *all_versions* replaced ones too."""
+        return self.store.documents(self.tenant, all_versions=all_versions)
 
     def search(  # noqa: PLR0913 -- a question has as many sides
         self,
         question: str,
         *,
         k: int | None = None,
-        filters: Filters | None = None,
+        filters: Filters | Mapping[str, Any] | None = None,
         intent: str = "other",
         item: str | None = None,
         pinned: Iterable[str] = (),
-    ) -> Found:
-        """Return the passages that deserve to be cited, or a refusal."""
+    ) -> SearchResult:
+        """Return the passages that deserve to be cited, or a refusal.
+
+        *filters* are `Filters` or a plain dict, such as ``{"tags": ["leave"]}`` or
+        ``{"metadata": {"year": 2025}}``. *pinned* chunks are always part of it.
+        """
         request = Request(
             question=question,
             tenant=self.tenant,
             k=k,
-            filters=filters or Filters(),
+            filters=filters_given(filters),
             intent=intent,
             item=item,
             pinned=frozenset(pinned),
         )
-        return self.answer(request)
+        return SearchResult.of(self.answer(request))
 
     def select(  # noqa: PLR0913 -- as many as decide the answer
         self,
@@ -192,16 +286,41 @@ class KnowledgeBase(Closing):
         scores: str | None = None,
         order: str | None = None,
         k: int | None = None,
-        filters: Filters | None = None,
-    ) -> Found:
+        filters: Filters | Mapping[str, Any] | None = None,
+    ) -> SearchResult:
         """Choose from *passages* found elsewhere, by the words' weights of this base.
 
-        *scores* says what their scores mean, *order* whose order counts; there is
-        more to say to `kept.knowledge_base.select.Selecting`.
+        *scores* says what their scores mean, *order* whose order counts; more options
+        are in `kept.knowledge_base.select.Selecting`.
         """
-        return Selecting(base=self).select(
+        found = Selecting(base=self).select(
             question, passages, scores=scores, order=order, k=k, filters=filters
         )
+        return SearchResult.of(found)
+
+    def why_not(self, document: str, question: str) -> Explanation:
+        """Explain why a document or chunk is not in the answer to a question."""
+        from kept.explain.explanations import why_not  # noqa: PLC0415 -- slow to load
+        from kept.explain.render import why_not_lines  # noqa: PLC0415 -- as above
+
+        request = Request(question=question, tenant=self.tenant)
+        return Explanation(tuple(why_not_lines(why_not(self, document, request))))
+
+    async def asearch(self, question: str, **options: Any) -> SearchResult:  # noqa: ANN401 -- those of search
+        """Run `search` in a thread, so that an event loop goes on."""
+        return await asyncio.to_thread(self.search, question, **options)
+
+    async def aask(self, question: str, **options: Any) -> Asked:  # noqa: ANN401 -- those of ask
+        """Run `ask` in a thread, so that an event loop goes on."""
+        return await asyncio.to_thread(self.ask, question, **options)
+
+    async def aingest(self, names: SourceNames, *, prune: bool = False) -> ReceiptList:
+        """Run `ingest` in a thread, so that an event loop goes on."""
+        return await asyncio.to_thread(self.ingest, names, prune=prune)
+
+    async def aadd(self, text: str, **fields: Any) -> ReceiptList:  # noqa: ANN401 -- a draft's
+        """Run `add` in a thread, so that an event loop goes on."""
+        return await asyncio.to_thread(self.add, text, **fields)
 
     def prepared(self, request: Request) -> PreparedSearch:
         """Return what answers *request*, from one read of the tenant's state."""
@@ -241,7 +360,7 @@ class KnowledgeBase(Closing):
         question: str,
         *,
         k: int | None = None,
-        filters: Filters | None = None,
+        filters: Filters | Mapping[str, Any] | None = None,
         intent: str = "other",
         pinned: Iterable[str] = (),
         extractive: bool = False,
@@ -255,7 +374,7 @@ class KnowledgeBase(Closing):
             question=question,
             tenant=self.tenant,
             k=k,
-            filters=filters or Filters(),
+            filters=filters_given(filters),
             intent=intent,
             pinned=frozenset(pinned),
         )

@@ -6,24 +6,15 @@ from pathlib import Path
 
 from kept.errors import InputError, StoreError
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import (
-    any_store_of,
-    store_exists,
-    store_writable,
-)
+from kept.knowledge_base.wiring import any_store_of, store_exists, store_writable
 from kept.stores.addresses import folder_of, told
-from kept.stores.migrate.copy import BEGIN_ANEW, copy
-from kept.stores.migrate.mark import (
-    alone,
-    begin,
-    end,
-    refuse_unfinished,
-)
+from kept.stores.migrate.copy import BEGIN_AGAIN, copy
+from kept.stores.migrate.mark import alone, begin, end, refuse_unfinished
 from kept.stores.migrate.verify import Compared, compared
 from kept.stores.ports import ManagedStore
 from kept.text.tokens import analysis_id
 
-Tell = Callable[[str, int, int], None]
+Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +27,7 @@ class Migrated:
     parts: tuple[Compared, ...]
 
 
-def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrated:
+def migrate(settings: Settings, source: str, target: str, report: Report) -> Migrated:
     """Carry all tenants of *source* to *target*, two addresses, and verify it.
 
     Nothing is embedded. Interrupted, the same call goes on where it stopped. The
@@ -60,9 +51,9 @@ def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrate
         try:
             with alone(given):
                 resumed = begin(given, origin)
-                copy(taken, given, tell)
+                copy(taken, given, report)
                 given.sweep()
-                parts = _verified(taken, given, tell)
+                parts = _verified(taken, given, report)
                 end(given)
         finally:
             given.close()
@@ -72,12 +63,12 @@ def migrate(settings: Settings, source: str, target: str, tell: Tell) -> Migrate
 
 
 def _verified(
-    source: ManagedStore, target: ManagedStore, tell: Tell
+    source: ManagedStore, target: ManagedStore, report: Report
 ) -> tuple[Compared, ...]:
     parts: list[Compared] = []
     for part in compared(source, target):
         parts.append(part)
-        tell("verifying", len(parts), len(parts))
+        report("verifying", len(parts), len(parts))
     wrong = [part for part in parts if not part.same]
     if wrong:
         shown = "; ".join(
@@ -87,7 +78,7 @@ def _verified(
         )
         msg = (
             f"what arrived in {target.where} is not what {source.where} holds "
-            f"({shown}); {BEGIN_ANEW}"
+            f"({shown}); {BEGIN_AGAIN}"
         )
         raise StoreError(msg)
     return tuple(parts)

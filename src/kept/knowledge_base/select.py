@@ -15,21 +15,17 @@
 ['leeds']
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kept._runtime import Closing
 from kept.kernel.calibration import calibration_of, known_cosines
-from kept.kernel.filters import Filters
+from kept.kernel.filters import Filters, filters_given
 from kept.kernel.ports import Embedder
-from kept.kernel.presets import (
-    Configured,
-    Parts,
-    preset,
-)
+from kept.kernel.presets import Configured, Parts, preset
 from kept.kernel.signals import QueryTerms
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import (
@@ -39,8 +35,6 @@ from kept.knowledge_base.wiring import (
     fingerprint_of,
     watch_of,
 )
-from kept.search.observers import Watch
-from kept.search.ports import Store
 from kept.search.retrieve import Found, Request
 from kept.search.select import (
     GIVEN_COSINES,
@@ -52,42 +46,10 @@ from kept.search.select import (
     pool_of,
 )
 
+if TYPE_CHECKING:
+    from kept.knowledge_base.base import KnowledgeBase
+
 GIVEN_NEAR_MATCH = 0.10
-
-
-class Lender(Protocol):
-    """A knowledge base, as far as selecting needs one."""
-
-    @property
-    def settings(self) -> Settings:
-        """How it was opened."""
-        ...
-
-    @property
-    def store(self) -> Store:
-        """Where its words are counted."""
-        ...
-
-    @property
-    def embedder(self) -> Embedder:
-        """What turns text into vectors."""
-        ...
-
-    @property
-    def models(self) -> LanguageModels:
-        """The language models, by their roles."""
-        ...
-
-    @property
-    def watch(self) -> Watch:
-        """Who sees what is done."""
-        ...
-
-    def configured(
-        self, preset_name: str | None = None, *, tenant: str | None = None
-    ) -> Configured:
-        """Return a preset with the tenant's settings."""
-        ...
 
 
 class Selecting(Closing):
@@ -101,7 +63,7 @@ class Selecting(Closing):
         self,
         settings: Settings | None = None,
         *,
-        base: Lender | None = None,
+        base: "KnowledgeBase | None" = None,
         progress: Progress | None = None,
         **given: Any,  # noqa: ANN401 -- checked by the settings
     ) -> None:
@@ -130,7 +92,7 @@ class Selecting(Closing):
         cosines: str = "own",
         ids: str = "derived",
         k: int | None = None,
-        filters: Filters | None = None,
+        filters: Filters | Mapping[str, Any] | None = None,
         intent: str = "other",
         item: str | None = None,
         pinned: Iterable[str] = (),
@@ -146,7 +108,7 @@ class Selecting(Closing):
             question=question,
             tenant=self.settings.tenant,
             k=k,
-            filters=filters or Filters(),
+            filters=filters_given(filters),
             intent=intent,
             item=item,
             pinned=frozenset(pinned),
@@ -225,7 +187,7 @@ def select(
     *,
     scores: str | None = None,
     k: int | None = None,
-    filters: Filters | None = None,
+    filters: Filters | Mapping[str, Any] | None = None,
     **settings: Any,  # noqa: ANN401 -- checked by the settings
 ) -> Found:
     """Choose once from handed-in passages; *settings* are those of `Settings`."""

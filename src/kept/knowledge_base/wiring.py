@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kept._runtime import whisper
+from kept._runtime import needing, whisper
 from kept.errors import SettingsError, UnknownPresetError
 from kept.ingest.cutting import Cutting
 from kept.ingest.duplicates import DuplicateRules
@@ -105,6 +105,8 @@ def store_of(settings: Settings, *, writable: bool) -> ManagedStore:
     store = any_store_of(settings, writable=writable)
     try:
         refuse_unfinished(store)
+        if writable:
+            store.renew()
     except BaseException:
         store.close()
         raise
@@ -160,17 +162,10 @@ def watch_of(settings: Settings) -> Watch:
     """Return who sees what is done: the log, and a collector if one is to."""
     if settings.telemetry == "off":
         return OnlyLogs()
-    try:
+    with needing("otel", f"{settings.variable('telemetry')}={settings.telemetry}"):
         from kept.knowledge_base.telemetry.exporter import otlp  # noqa: PLC0415 -- brings the SDK
 
         return otlp(content=settings.telemetry_content)
-    except ModuleNotFoundError as error:
-        msg = (
-            f"{settings.variable('telemetry')} is {settings.telemetry!r}, but the "
-            f"package {error.name!r} is not installed; get it with: "
-            'pip install "kept[otel]"'
-        )
-        raise SettingsError(msg) from error
 
 
 def recorder_of(settings: Settings, store: ManagedStore) -> Recorder | None:

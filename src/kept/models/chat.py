@@ -32,11 +32,11 @@ class Usage:
 
     def plus(self, reported: object) -> "Usage":
         """Return the sum with one more request's *reported* usage."""
-        told: Mapping[str, Any] = reported if isinstance(reported, dict) else {}
+        usage: Mapping[str, Any] = reported if isinstance(reported, dict) else {}
         return Usage(
             self.requests + 1,
-            self.prompt_tokens + _count(told.get("prompt_tokens")),
-            self.completion_tokens + _count(told.get("completion_tokens")),
+            self.prompt_tokens + _count(usage.get("prompt_tokens")),
+            self.completion_tokens + _count(usage.get("completion_tokens")),
         )
 
 

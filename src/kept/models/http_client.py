@@ -1,4 +1,4 @@
-"""The wire: JSON over HTTP with deadlines, bounded retries and typed errors.
+"""An HTTP client for models: JSON with deadlines, bounded retries, typed errors.
 
 Requests run on an event loop of the transport's own, because only there can a
 deadline cover a whole exchange and a cancellation close its connection at once.
@@ -32,11 +32,13 @@ from kept.models.settings import LLMSettings
 
 T = TypeVar("T")
 
+# Only where the service says that it did nothing: a 500 may have done the work, and
+# would be paid for twice.
 RETRIED_STATUSES = frozenset({429, 503})
 LONGEST_ERROR_BODY = 1_000
 
-# Set in a thread that may outlive those it works for: once they call it off, it asks
-# nothing more, and opens no connection that nobody would close.
+# Set in a thread that may outlive its callers: once they cancel it, it sends nothing
+# more, and opens no connection that would never be closed.
 calling_off: ContextVar[threading.Event | None] = ContextVar(
     "calling_off", default=None
 )
@@ -58,10 +60,16 @@ class ClientLoop:
         self.slots = asyncio.Semaphore(settings.max_concurrency)
         self.client = httpx.AsyncClient(
             headers=headers,
+            # httpx's read timeout starts again with every byte; the deadline of the
+            # whole exchange is `asyncio.timeout` below.
             timeout=httpx.Timeout(None, connect=settings.connect_timeout_seconds),
         )
         self.thread = threading.Thread(
-            target=self.loop.run_forever, name="kept-llm", daemon=True
+            # A daemon: a program that ends must not wait for a model that does not
+            # answer.
+            target=self.loop.run_forever,
+            name="kept-llm",
+            daemon=True,
         )
         self.given: set[Future[Any]] = set()
         self.giving = threading.Lock()
@@ -91,7 +99,7 @@ class ClientLoop:
         self.loop.close()
 
     async def _wind_up(self) -> None:
-        """Call off what is in flight, so that nobody waits for it for ever.
+        """Cancel what is in flight, so that no caller waits for it for ever.
 
         Only what was submitted is called off; tasks that it has begun are its own to
         end, and one that has not run yet would leave its coroutine behind.
@@ -101,6 +109,8 @@ class ClientLoop:
                 future.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
         await self.client.aclose()
+        # Closing transports finish in the next turn of the loop; without it Python
+        # warns of unclosed sockets.
         await asyncio.sleep(0)
 
 
@@ -127,6 +137,8 @@ class Transport:
         """
         with self._lock:
             session, self._open = self._open, None
+        # After a fork the loop's thread exists only in the parent, which still uses its
+        # connections.
         if session and session.pid == os.getpid():
             session.close()
 
@@ -147,6 +159,7 @@ class Transport:
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         session = self._session()
         future = session.submit(self._pump(session, path, payload, pieces))
+        # Wakes the reader also when the request fails before its first piece.
         future.add_done_callback(lambda _: pieces.put(None))
         try:
             while (piece := pieces.get()) is not None:
@@ -276,6 +289,8 @@ class Transport:
             or wait > self._settings.max_retry_after_seconds
         ):
             return False
+        # A retry that cannot finish before the deadline would only turn the real error
+        # into a timeout.
         left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
         return attempt < self._settings.retries and wait < left
 

@@ -1,4 +1,4 @@
-"""The judge: a language model that accepts references, one by one, or raises."""
+"""The judge: a chat model that accepts references one by one, or raises."""
 
 import threading
 from collections.abc import Iterable, Sequence
@@ -70,6 +70,8 @@ class LLMJudge:
         The query's text is the evidence, its item names the label. A query without
         an item is a question, and the passages are judged as answers to it.
         """
+        # In the order of the cap that follows, so that reading less gives the same
+        # selection.
         served = seated(candidates)
         references = [_reference(query, c) for c in served]
         opinions = self.read(references)
@@ -86,6 +88,8 @@ class LLMJudge:
                     return opinions + [Opinion.UNSURE] * (
                         len(references) - len(opinions)
                     )
+                # Never more at once than may still be accepted: each further opinion
+                # would be paid for and not used.
                 wave = min(self.at_once, self.enough - accepted)
             else:
                 wave = len(references)
@@ -100,7 +104,7 @@ class LLMJudge:
         return Opinion(parsed(reply, SCHEMA, EXPECTED)["verdict"])
 
     def prompt(self, reference: Reference) -> Prompt:
-        """Build what the model is told about one reference."""
+        """Build the prompt about one reference."""
         evidence, text = neutral(reference.evidence), neutral(reference.text)
         item = neutral(reference.item or "")
         nonce = nonce_for(self.secret, item.text, evidence.text, text.text)
@@ -150,6 +154,8 @@ class LLMJudge:
             return [future.result() for future in asked]
         finally:
             called_off.set()
+            # Without waiting: a judge that hangs must not delay the error of another.
+            # The flag keeps the abandoned threads from calling again.
             pool.shutdown(wait=False, cancel_futures=True)
 
 

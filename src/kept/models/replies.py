@@ -1,4 +1,4 @@
-"""Replies of language models: read strictly, or refused with what was met."""
+"""Replies of language models, parsed strictly."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Rerankers: other readers of a shortlist, each with its own clock."""
+"""Rerankers behind an endpoint or a chat model."""
 
 import json
 import math
@@ -114,6 +114,7 @@ class EndpointReranker:
 
     def _scaled(self, score: float, body: str) -> float:
         if self._scale == "logit":
+            # exp() overflows beyond 709.
             score = 1 / (1 + math.exp(-max(-700.0, min(700.0, score))))
         if not 0 <= score <= 1:
             expected = "scores in 0..1 (a service with raw scores needs scale=logit)"
@@ -148,7 +149,7 @@ class ListwiseReranker:
         return self._watch.timed(lambda: self._asked(query, candidates))
 
     def prompt(self, query: Query, candidates: Sequence[Candidate]) -> Prompt:
-        """Build what the model is told about the candidates."""
+        """Build the prompt about the candidates."""
         question = neutral(query.text)
         passages = [neutral(c.chunk.text[:LONGEST_PASSAGE]) for c in candidates]
         nonce = nonce_for(self.secret, question.text, *(p.text for p in passages))

@@ -1,4 +1,4 @@
-"""Timing: how long a reranker takes, beside its scores and never in a record."""
+"""Reranker timing, kept outside the record so that a clock never changes it."""
 
 import threading
 import time

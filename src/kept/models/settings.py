@@ -1,4 +1,4 @@
-"""Settings of the language model roles, read once from the environment."""
+"""Settings of chat model and judge, read once from the environment."""
 
 from pathlib import Path
 from urllib.parse import urlsplit

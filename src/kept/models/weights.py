@@ -52,12 +52,13 @@ class InstalledModel:
 
 
 def silent(step: str, done: int, total: int) -> None:
-    """Report progress to nobody: *done* of *total* (0 if unknown) of a *step*."""
+    """Ignore progress: *done* of *total* (0 if unknown) of a *step*."""
 
 
 def models_folder() -> Path:
-    """Return where models are kept: ``KEPT_MODELS``, or the user's cache folder."""
-    chosen = os.environ.get("KEPT_MODELS")
+    """Return where models are kept: ``KEPT_MODELS_DIR``, or the user's cache folder."""
+    # KEPT_MODELS was its name before; images and units that set it go on working.
+    chosen = os.environ.get("KEPT_MODELS_DIR") or os.environ.get("KEPT_MODELS")
     return Path(chosen) if chosen else platformdirs.user_cache_path("kept") / "models"
 
 
@@ -96,7 +97,7 @@ def install(
     except OSError as error:
         msg = (
             f"the model {name!r} could not be written to {folder.parent}: {error}; "
-            "make room there, or name another folder with KEPT_MODELS"
+            "make room there, or name another folder with KEPT_MODELS_DIR"
         )
         raise ModelMissingError(msg) from error
     return folder

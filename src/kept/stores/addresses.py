@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from kept._runtime import needing
 from kept.errors import SettingsError
 
 POSTGRES = "postgresql"
@@ -57,13 +58,5 @@ def server_of(address: str) -> Any:  # noqa: ANN401 -- a module
         )
         raise SettingsError(msg)
     module, extra = SERVERS[scheme]
-    try:
+    with needing(extra, f"the store {told(address)!r}"):
         return import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and error.name.partition(".")[0] == "kept":
-            raise
-        msg = (
-            f"KEPT_STORE is {told(address)!r}, but the Python package {error.name} is "
-            f'missing; install it with: pip install "kept[{extra}]"'
-        )
-        raise SettingsError(msg) from error

@@ -1,4 +1,4 @@
-"""Filing: a document as the rows that every kind of database holds of it."""
+"""A document as database rows, the same in every kind of store."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""Fates: what became of a thing that somebody names."""
+"""Document status: live, superseded or deleted, by any name of a document."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -16,7 +16,7 @@ State = Literal["live", "superseded", "deleted"]
 class Fate:
     """A document by any of its names, and whether it can be found.
 
-    *chunk_ids* are those that were named: one, or all of the document. *by* tells
+    *chunk_ids* are those that were named: one, or all of the document. *by* is
     the alias, source or name by which the document was named.
     """
 

@@ -1,4 +1,4 @@
-"""Books: what the writing side asks of a kind of database."""
+"""The port of a document writer: what each kind of database implements."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager

@@ -1,4 +1,4 @@
-"""Likeness: which stored documents a text might repeat, for a window at a time."""
+"""Duplicate lookup: stored documents that a window of texts might repeat."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -152,7 +152,7 @@ class Likeness:
         )
 
     def _many(self, own: tuple[int, str], span: tuple[str, str]) -> bool:
-        """Tell whether more documents begin likewise than are looked at first."""
+        """Return whether more documents begin alike than are looked at first."""
         [(count,)] = every(
             self.connection,
             "SELECT COUNT(*) FROM (SELECT 1 FROM documents WHERE tenant_no = ?"  # noqa: S608 -- ours

@@ -1,4 +1,4 @@
-"""Filtering: the chunks that a search may look at, by one statement."""
+"""Filters as SQL: the chunks that a search may read, by one statement."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -80,9 +80,10 @@ def composed(filters: Filters, leaves: Leaves) -> list[Clause]:
 
 def joined(by: str, clauses: Sequence[Clause]) -> Clause:
     """Return conditions as one, in brackets where they need them."""
-    told = f" {by} ".join(clause for clause, _ in clauses)
+    condition = f" {by} ".join(clause for clause, _ in clauses)
     several = by == "OR" and len(clauses) > 1
-    return f"({told})" if several else told, [v for _, given in clauses for v in given]
+    sql = f"({condition})" if several else condition
+    return sql, [v for _, given in clauses for v in given]
 
 
 def _whole(filters: Filters, leaves: Leaves) -> Clause:

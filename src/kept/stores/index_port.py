@@ -1,4 +1,4 @@
-"""What a store needs of a tenant's indexes, wherever these are kept."""
+"""The port of a tenant's indexes, wherever these are stored."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,7 +16,7 @@ Pause = Callable[[], object]
 
 
 def at_once() -> None:
-    """Pause for nobody."""
+    """Do not pause."""
 
 
 class Dense(Protocol):
@@ -104,7 +104,7 @@ class ReadLock(Protocol):
 
 
 class Indexes(Protocol):
-    """Both indexes of a tenant, kept up with the truth."""
+    """Both indexes of a tenant, brought up to the state of the database."""
 
     @property
     def dense(self) -> Dense:
@@ -122,7 +122,7 @@ class Indexes(Protocol):
         ...
 
     def hold(self, seq: int) -> bool:
-        """Tell whether a reader of the state *seq* can search here."""
+        """Return whether a reader of the state *seq* can search here."""
         ...
 
     def catch_up(
@@ -132,7 +132,7 @@ class Indexes(Protocol):
         ...
 
     def rebuild(self) -> None:
-        """Throw both indexes away; the next search builds them anew."""
+        """Delete both indexes; the next search rebuilds them."""
         ...
 
     def indexed(self, keys: Keys) -> NDArray[np.float32]:

@@ -1,4 +1,4 @@
-"""Lists for people: the newest first, narrowed to what they look for."""
+"""Listings for the service: newest first, filtered, a page at a time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -19,7 +19,7 @@ class ReadWriteLock:
 
     @property
     def taken(self) -> bool:
-        """Whether somebody reads or writes at this moment."""
+        """Whether a thread reads or writes at this moment."""
         with self._condition:
             return self._writing or self._readers > 0
 
@@ -41,6 +41,8 @@ class ReadWriteLock:
         """Have the lock alone."""
         with self._condition:
             self._condition.wait_for(lambda: not self._writing)
+            # Announced before the readers have left: new readers wait, so a stream of
+            # searches cannot starve the writer.
             self._writing = True
             self._condition.wait_for(lambda: self._readers == 0)
         try:
@@ -96,6 +98,8 @@ class FileHolds:
         except OSError:
             os.close(descriptor)
             return False
+        # The holder before us deleted the file between our open and our lock: what we
+        # hold has no name any more.
         if not _is(path, descriptor):
             os.close(descriptor)
             return self.take(name)
@@ -106,6 +110,8 @@ class FileHolds:
         """Let go of a name that was taken here, and of its file."""
         descriptor = self._held.pop(name, None)
         if descriptor is not None:
+            # Deleted while the lock is held, so that no process locks a file that is
+            # about to vanish.
             (self._folder / f"{name}.lock").unlink(missing_ok=True)
             os.close(descriptor)
 
@@ -116,7 +122,7 @@ class FileHolds:
 
 
 def _is(path: Path, descriptor: int) -> bool:
-    """Tell whether *path* still is the open file; whoever held it removed it."""
+    """Return whether *path* still is the open file; its last holder removes it."""
     try:
         return path.stat().st_ino == os.fstat(descriptor).st_ino
     except FileNotFoundError:

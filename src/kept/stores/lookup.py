@@ -1,4 +1,4 @@
-"""The catalogue: looking up what a store holds, in any database with its tables."""
+"""Lookups in a store's tables, the same SQL for every kind of database."""
 
 import json
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ NO_STATE = TenantState({}, ())
 
 
 class Catalogue(ABC):
-    """What every kind of store can tell, and change, by its tables alone."""
+    """Reads and simple changes that need only the tables, in every kind of store."""
 
     database: Database
     overriding: ClassVar[str]

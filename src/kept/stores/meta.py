@@ -1,4 +1,4 @@
-"""What a store knows of itself: its embedder, and which indexes belong to it."""
+"""Facts about the store itself: its embedder, and the epoch of its indexes."""
 
 import hashlib
 import secrets
@@ -25,14 +25,18 @@ def set_embedder(connection: Connection, embedder_id: str, dimension: int) -> No
     """Name the embedder, and begin a new set of indexes."""
     connection.executemany(
         "INSERT OR REPLACE INTO meta VALUES (?, ?)",
-        [
-            ("embedder", embedder_id),
-            ("dimension", str(dimension)),
-            ("epoch", secrets.token_hex(6)),
-        ],
+        [("embedder", embedder_id), ("dimension", str(dimension))],
     )
+    begin_epoch(connection)
     connection.execute(
         "INSERT OR IGNORE INTO meta VALUES ('analysis', ?)", (analysis_id(),)
+    )
+
+
+def begin_epoch(connection: Connection) -> None:
+    """Begin a new set of indexes: those of the old one are not opened again."""
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('epoch', ?)", (secrets.token_hex(6),)
     )
 
 

@@ -1,4 +1,4 @@
-"""Describing: a text that is stored gets another title, metadata, tags or labels."""
+"""Metadata updates: a stored text gets another title, metadata, tags or labels."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Pages of long lists: a few rows at a time, from where the last page ended."""
+"""Pagination: a few rows at a time, from where the last page ended."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Operations: what commands and the service need of a store, beside search."""
+"""The port of a managed store: what commands and the service need beside search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class ManagedIntake(ingest_ports.Intake, Protocol):
     """The writing side of one tenant's store, with what takes things out again."""
 
     def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
-        """Delete a document for good, and its aliases only when told to."""
+        """Delete a document for good, and its aliases only with *with_aliases*."""
         ...
 
     def forget(self, uri: str) -> Receipt:
@@ -114,7 +114,7 @@ class ManagedStore(search_ports.Store, Protocol):
         ...
 
     def reachable(self) -> bool:
-        """Tell whether the truth is where it should be."""
+        """Return whether the database is where it should be."""
         ...
 
     def holds(self) -> Holds:
@@ -145,8 +145,12 @@ class ManagedStore(search_ports.Store, Protocol):
         """Return everything that does not fit, put right if *repair*."""
         ...
 
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        ...
+
     def rebuild(self) -> int:
-        """Build every index anew; return of how many tenants."""
+        """Rebuild every index; return the number of tenants."""
         ...
 
     def document(self, tenant: str, document_id: str) -> tuple[Document, str]:

@@ -1,4 +1,4 @@
-"""Reading the truth: rows become the objects that the rest of Kept knows."""
+"""Queries on the stored rows, which return the objects of the kernel."""
 
 import json
 from collections.abc import Iterator, Sequence

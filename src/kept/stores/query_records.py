@@ -1,6 +1,6 @@
-"""Recording: queries are written down behind the back of whoever asks.
+"""Query records, written by a background thread so that searches never wait.
 
-Records are telemetry, not truth: they are written by a thread of their own, in
+Records are telemetry, not truth: they are written in
 transactions that do not wait for the disk, and losing one is logged but fails no
 query.
 """
@@ -21,8 +21,12 @@ from kept.stores.queries import tenant_no
 from kept.stores.row_writer import as_json, now
 from kept.stores.sql import Connection, Database, every, first, only
 
+# A bounded deque drops the oldest records when the database cannot keep up; memory must
+# not grow with telemetry.
 LONGEST_QUEUE = 10_000
+# Deleting with every query would add a write to each of them.
 PRUNED_EVERY = 256
+# One transaction for all queries of a fifth of a second.
 GATHERED_SECONDS = 0.2
 LONGEST_NUMBER = 18
 NEVER_REACHED = 1 << 62
@@ -78,7 +82,7 @@ class Recorder:
     def close(self) -> None:
         """Write what is left; a second time does nothing.
 
-        When the program ends its threads end first, and whoever closes writes it.
+        When a program ends, its threads end first, so the caller writes the rest.
         """
         if self._closed:
             return
@@ -127,6 +131,8 @@ class Recorder:
             whisper("query_not_recorded", tenant=name, why="it has no documents")
             return
         path = None if recorded.path is None or not self._keep_paths else recorded.path
+        # Numbers count up within the tenant, so two nodes must not read the same
+        # maximum.
         self._database.alone(connection, f"queries {name}")
         (number,) = only(
             connection,
@@ -268,4 +274,5 @@ def _recorded(row: Sequence[Any]) -> Recorded:
 
 def _storable(question: str | None) -> str | None:
     """Return *question* so that lone surrogates survive the database."""
+    # Neither database stores half a surrogate pair; JSON escapes it.
     return None if question is None else json.dumps(question)

@@ -1,10 +1,13 @@
-"""Re-analysis: stored words made anew when the way words are made has changed."""
+"""Re-analysis: the terms of stored chunks, made again by a newer analysis."""
+
+from collections.abc import Callable
 
 from kept.ingest.cutting import titled
-from kept.stores.meta import meta_of
+from kept.stores.meta import begin_epoch, meta_of
 from kept.stores.sql import Connection, Database, every
+from kept.stores.statistics import recount
 from kept.text.terms import packed
-from kept.text.tokens import analyse, analysis_id
+from kept.text.tokens import analysis_id, index_terms, made_by_older_analysis
 
 BATCH = 1_000
 
@@ -15,15 +18,41 @@ def outdated(connection: Connection) -> str | None:
     return found if found is not None and found != analysis_id() else None
 
 
-def reanalyse(database: Database) -> int:
-    """Analyse every chunk again, and return how many there were.
+def older(connection: Connection) -> str | None:
+    """Return the analysis that the words were made by, if it is older than ours."""
+    found = outdated(connection)
+    return found if found is not None and made_by_older_analysis(found) else None
 
-    All of it happens, or none: a search never meets words of two kinds.
+
+def reanalyse(database: Database, which: Callable[[Connection], str | None]) -> bool:
+    """Make the terms of every chunk again, if *which* finds that they need it.
+
+    All of it happens in one transaction, so a search never meets terms of two kinds.
+    The keyword index cannot see that terms changed, as no document did: a new epoch
+    makes every process build its indexes again.
     """
+    with database.reading() as connection:
+        if which(connection) is None:
+            return False
     with database.writing() as connection:
-        done = analysed_again(connection)
+        # Another process may have done it while this one waited.
+        if which(connection) is None:
+            return False
+        analysed_again(connection)
+        for (tenant,) in every(connection, "SELECT no FROM tenants"):
+            recount_states(connection, tenant)
         mark_analysed(connection)
-    return done
+        begin_epoch(connection)
+    return True
+
+
+def recount_states(connection: Connection, tenant: int) -> None:
+    """Write the statistics of a tenant in an embedded store again."""
+    again = recount(connection, tenant)
+    connection.execute(
+        "UPDATE tenants SET chunks = ?, terms = ?, state = ? WHERE no = ?",
+        (again.chunks, again.length, again.state, tenant),
+    )
 
 
 def analysed_again(connection: Connection) -> int:
@@ -54,5 +83,5 @@ def mark_analysed(connection: Connection) -> None:
 
 
 def _analysed(no: int, title: str, text: str, language: str) -> tuple[bytes, int, int]:
-    terms = analyse(titled(title, text), language or None)
+    terms = index_terms(titled(title, text), language or None)
     return packed(terms), len(terms), no

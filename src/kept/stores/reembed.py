@@ -11,7 +11,7 @@ BATCH = 64
 
 
 def reembed(
-    work: Reembedding, embedder: Embedder, told: Callable[[int, int], None]
+    work: Reembedding, embedder: Embedder, report: Callable[[int, int], None]
 ) -> int:
     """Give every chunk a vector of *embedder*, and return how many were made.
 
@@ -20,7 +20,7 @@ def reembed(
     """
     work.begin()
     made = 0
-    told(*work.progress())
+    report(*work.progress())
     while True:
         rows = work.missing(BATCH)
         if rows:
@@ -28,6 +28,6 @@ def reembed(
             vectors = checked(embedder.embed(passages), passages, embedder.id)
             work.add(rows, vectors)
             made += len(rows)
-            told(*work.progress())
+            report(*work.progress())
         elif work.swap():
             return made

@@ -1,4 +1,4 @@
-"""Writing the truth: each function is part of one transaction."""
+"""Writing rows: each function is part of one transaction."""
 
 import hashlib
 import json
@@ -28,10 +28,13 @@ from kept.stores.sql import Connection, every, first, marks, only
 from kept.stores.statistics_delta import Sums, as_state
 from kept.text.terms import packed
 
+# A chunk's number is its document's number and its place in one integer, so the chunks
+# of a document are a range of the primary key.
 ORD_BITS = 20
 NO_DOCUMENT = 0
 # Stands in a tenant's sketches, under `NO_DOCUMENT`, once all documents have one.
 ALL_SKETCHED = frozenset({0})
+# SQLite's integers are signed: 63 bits are left for both.
 NUMBER_BITS = 63 - ORD_BITS
 _NO_TAGS = "[]"
 _DOCUMENT_COLUMNS_SHOWN = (
@@ -209,8 +212,12 @@ def _inserted(connection: apsw.Connection, tenant: int, filed: Filed) -> int:
         try:
             connection.execute(_INSERT_DOCUMENT, (number, tenant, *filed.document))
         except apsw.ConstraintError as error:
+            # Only the primary key may clash and be tried again; a clash of tenant, type
+            # and sha256 means that another process stored the same text.
             if getattr(error, "extendedresult", 0) not in _NUMBER_TAKEN:
                 raise AlreadyStored(filed.id) from error
+            # Two ids whose digests agree in 43 bits: the later one takes the next
+            # number.
             number = (number + 1) % (1 << NUMBER_BITS)
         else:
             return number
@@ -368,7 +375,7 @@ def first_mark(
     document: int,
     alias_id: str | None,
 ) -> bool:
-    """Remember what a source became, if nothing is known of it yet; tell whether."""
+    """Store what a source became, if it is not known yet; return whether it was."""
     row = first(
         connection,
         f"{_INSERT_SOURCE} DO NOTHING RETURNING document_no",
@@ -394,7 +401,7 @@ def mark_source(
 
 
 def stood_for(connection: Connection, document: int) -> bool:
-    """Tell whether a source or an alias still stands for a document."""
+    """Return whether a source or an alias still stands for a document."""
     return any(
         first(connection, sql, (document,))
         for sql in (

@@ -1,4 +1,4 @@
-"""A shelf: one tenant's knowledge at one moment, as a query sees it."""
+"""A shelf: a snapshot of one tenant, as a query reads it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ from kept.stores.index_port import (
 )
 from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, Row, each, every, first, marks
-from kept.text.terms import frequencies, token
 from kept.text.tokens import analyse_query, term_key
 
 FIRST_DEPTH = 256
 DEEPER = 8
+# Well below SQLite's limit of 32,766 values in a statement.
 READ_AT_ONCE = 1_000
 
 Keys = NDArray[np.int64]
@@ -111,9 +111,9 @@ class SqlShelf:
 
     def weigh(self, question: str) -> QueryTerms:
         """Return the words of a question with what they weigh here."""
-        groups = analyse_query(question, self.languages())
-        known = self.holding(word for variants in groups for word in variants)
-        return weighed(groups, known, self.chunks, self.total_length)
+        spelled = analyse_query(question, self.languages())
+        known = self.holding(one for word in spelled for one in word.every)
+        return weighed(spelled, known, self.chunks, self.total_length)
 
     def holding(self, words: Iterable[str]) -> Mapping[str, int]:
         """Return how many chunks hold each of *words*."""
@@ -159,20 +159,15 @@ class SqlShelf:
     ) -> ScoredLeg:
 
         def exact(keys: Keys) -> Floats:
+            # The first proposals will most likely be handed over, so their whole rows
+            # are read at once instead of twice.
             whole = len(keys) <= min(depth, READ_AT_ONCE)
             lengths, blobs = (self._whole if whole else self._terms_of)(keys)
-            return bm25(terms, frequencies(blobs, terms.keys), lengths)
+            return bm25(terms, terms.occurrences(blobs), lengths)
 
-        weights = {
-            token(key): weight
-            for key, weight, known in zip(
-                terms.keys.tolist(), terms.rarity.tolist(), terms.known, strict=True
-            )
-            if known
-        }
         return ScoredLeg(
             *self.indexes.keyword.search(
-                weights,
+                terms.proposals(),
                 depth,
                 exact,
                 average_length=terms.average_length,
@@ -217,6 +212,8 @@ class SqlShelf:
     ) -> Pool:
         """Return every chunk of the *legs* with all that was measured of it."""
         forced = _numbers(self.connection, self.tenant, pinned)
+        # Sorted, so that rows, columns and therefore every later sum come in one order,
+        # whichever leg found them.
         keys = sorted(
             {*forced, *(key for leg in legs.values() for key in leg.keys.tolist())}
         )
@@ -225,7 +222,7 @@ class SqlShelf:
         found = np.array(keys, dtype=np.int64)
         vectors = self.indexes.dense.vectors(found)
         cosines = exact_cosines(unit_of(vector), vectors)
-        occurrences = frequencies([row.terms for row in rows], terms.keys)
+        occurrences = terms.occurrences([row.terms for row in rows])
         lengths = np.array([row.length for row in rows], dtype=np.float64)
         columns = measured(terms, cosines, occurrences, lengths)
         for name, leg in legs.items():

@@ -1,4 +1,4 @@
-"""Asking a database: rows as plain tuples, in SQL that more than one understands.
+"""SQL on any database: rows as plain tuples, in statements that all of them accept.
 
 Statements have question marks for values, numbered (``?1``) where one is used twice.
 """

@@ -1,4 +1,4 @@
-"""Statistics: words, languages and tags of a tenant, counted and held against rows."""
+"""Statistics: words, languages and tags of a tenant, counted and checked."""
 
 import json
 from collections import Counter
@@ -78,7 +78,7 @@ def differences(connection: Connection, tenant: int) -> list[str]:
 
 
 def recount(connection: Connection, tenant: int) -> Counts:
-    """Write the statistics of a tenant anew, all but its state, which is returned."""
+    """Rewrite the statistics of a tenant, all but its state, which is returned."""
     again = counted(connection, tenant)
     for table, columns, rows in (
         ("terms", "key, df", sorted(again.terms.items())),

@@ -1,4 +1,4 @@
-"""Sums: what the changes of one transaction add up to, written at its end."""
+"""Statistics deltas: the changes of one transaction, added up, written at its end."""
 
 from collections import Counter
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""A transaction that others join: what they do is part of it."""
+"""A transaction that nested calls join instead of opening their own."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,10 +7,10 @@ from kept.stores.sql import Connection, T
 
 
 class Joined:
-    """A database of which one transaction is open: whoever comes is in it.
+    """A database view inside one open transaction, which every call joins.
 
-    Readers see what was changed before them. Nothing is done again: that is up to
-    whoever holds the transaction.
+    Readers see what was changed before them. Nothing is retried: that is up to the
+    holder of the transaction.
     """
 
     def __init__(self, connection: Connection, *, writable: bool) -> None:
@@ -29,4 +29,4 @@ class Joined:
         return work()
 
     def alone(self, connection: Connection, name: str) -> None:
-        """Do nothing more: whoever holds the transaction has what it needs."""
+        """Do nothing more: the holder of the transaction has its locks."""

@@ -1,4 +1,4 @@
-"""The intake: everything that changes what the store holds."""
+"""The intake: everything that changes a tenant's documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -209,7 +209,7 @@ class SqlIntake:
 
     @repeatable
     def owned(self, document_id: str) -> bool:
-        """Tell whether a source stands for a document that is not a copy of it."""
+        """Return whether a source stands for a document that is not a copy of it."""
         with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             row = first(
@@ -301,7 +301,7 @@ class SqlIntake:
 
     @repeatable
     def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
-        """Delete a document for good, and its aliases only when told to."""
+        """Delete a document for good, and its aliases only with *with_aliases*."""
         with self.database.writing(self.tenant) as connection:
             tenant = self._own(connection)
             no = writing.find(connection, tenant, document_id)

@@ -78,6 +78,8 @@ class EmbedderContract(ABC):
         alone = {text: embedder.embed([text]).tobytes() for text in SENTENCES}
 
         for seed in range(3):
+            # Each text twice: dynamic quantisation scales over a batch, so neighbours
+            # can change a vector.
             batch = list(SENTENCES) * 2
             random.Random(seed).shuffle(batch)  # noqa: S311 -- not a secret
             together = embedder.embed(batch)

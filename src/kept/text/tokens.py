@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import chain, pairwise
@@ -19,6 +20,7 @@ from kept.text.small_talk import GREETINGS, SMALL_TALK, telling
 
 __all__ = [
     "ANALYSIS_VERSION",
+    "Spellings",
     "analyse",
     "analyse_query",
     "analysis_id",
@@ -26,14 +28,18 @@ __all__ = [
     "count_tokens",
     "detect_language",
     "domain_tokens",
+    "index_terms",
     "likely_languages",
-    "stems",
+    "made_by_older_analysis",
+    "spellings",
     "stop_words",
     "term_key",
     "term_keys",
 ]
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
+LOOSE = "~"
+"""Begins a term under which a word is indexed beside its own; no token has it."""
 CACHED_STEMS = 8_192
 CACHED_QUESTIONS = 16
 COUNTED_ONCE = 12
@@ -56,6 +62,23 @@ _MARKED = (
     (0x10A00, 0x11F00),
 )
 _ELIDING = frozenset({"ca", "fr", "it"})
+# A text whose language is open may be in any of these. Its own collection's would be
+# fewer, but then the index would depend on the order in which documents came. More
+# would make such texts longer: every term counts for the length that BM25 divides by.
+_OPEN = ("en", "de", "fr", "es", "ru")
+# Marks of these letters may be left out by who types. In other scripts a mark is a
+# letter: without its vowel signs, Hindi or Thai is another word.
+_MARKS_LEFT_OUT = re.compile(
+    "(?<=[a-z\u0370-\u03ff\u0590-\u05ff\u0600-\u06ff])[\u0300-\u036f\u0591-\u05c7"
+    "\u064b-\u0655\u0670]+"
+)
+_WITHOUT_STROKE = str.maketrans(
+    {"\u0142": "l", "\u0111": "d", "\u0131": "i", "\u0451": "\u0435"}
+    | {"\u00f8": "o", "\u00e6": "ae", "\u0153": "oe"}
+)
+_TWO_LETTERS = str.maketrans(
+    {"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue", "\u00e5": "aa", "\u00f8": "oe"}
+)
 # Look-alikes of apostrophe and hyphen become one; joiners that show nothing go.
 _SPELLING = str.maketrans(
     {"\u2019": "'", "\u02bc": "'", "\u2010": "-", "\u2212": "-"}
@@ -78,31 +101,82 @@ def analyse(text: str, language: str | None) -> list[str]:
     return list(chain.from_iterable(pieces))
 
 
-def analyse_query(text: str, languages: Sequence[str | None]) -> list[tuple[str, ...]]:
+def index_terms(text: str, language: str | None) -> list[str]:
+    """Return the terms of *text*, and those under which it is found besides.
+
+    The latter begin with `LOOSE`: words without their accents, the parts of names
+    such as ``KeywordIndex``, and the stems that a word has in common languages if
+    that of the text is open.
+    """
+    terms = analyse(text, language)
+    if language is None or not text.isascii():
+        pieces = map(_loose_terms(language).__getitem__, _spelled(text).split())
+        terms += chain.from_iterable(pieces)
+    if _HUMP.search(text):
+        parts = chain.from_iterable(map(_humps, _NAME.findall(text)))
+        own = filter(None, (_term(part, language) for part in parts))
+        terms += [LOOSE + term for term in own]
+    return terms
+
+
+@dataclass(frozen=True, slots=True)
+class Spellings:
+    """The terms that a word of a question may have in the texts.
+
+    The *loose* ones differ from the word in accents, or stand for a text whose
+    language is open: they match as well, but count for less.
+    """
+
+    exact: tuple[str, ...]
+    loose: tuple[str, ...] = ()
+
+    @property
+    def every(self) -> tuple[str, ...]:
+        """All of them, the exact first."""
+        return self.exact + self.loose
+
+
+def analyse_query(text: str, languages: Sequence[str | None]) -> list[Spellings]:
     """Return, for each term of a question, its spellings in *languages*.
 
     Function words are those of the question's own language. A language of None
     stands for texts that were analysed without one.
     """
     ignored, asked_of = _ignored_in(text), tuple(languages)
-    groups: list[tuple[str, ...]] = []
+    found: list[Spellings] = []
     for token in _tokens(text):
         if token not in ignored:
             parts = (token,) if _plain(token) else _parts(token)
-            spelled = (_stems(part, asked_of) for part in parts if part not in ignored)
-            groups += filter(None, spelled)
-    return list(dict.fromkeys(groups))
+            spelled = (_spell(part, asked_of) for part in parts if part not in ignored)
+            found += (one for one in spelled if one.exact)
+    return list(dict.fromkeys(found))
 
 
-def stems(word: str, languages: Sequence[str | None]) -> tuple[str, ...]:
-    """Return the distinct terms that *word* becomes in each of *languages*."""
-    return _stems(_spelled(word), tuple(languages))
+def spellings(word: str, languages: Sequence[str | None]) -> Spellings:
+    """Return the terms that a word may have in texts of these languages."""
+    return _spell(_spelled(word), tuple(languages))
 
 
 @lru_cache(maxsize=CACHED_STEMS)
-def _stems(folded: str, languages: tuple[str | None, ...]) -> tuple[str, ...]:
-    terms = (_term(folded, language) for language in languages)
-    return tuple(dict.fromkeys(filter(None, terms)))
+def _spell(part: str, languages: tuple[str | None, ...]) -> Spellings:
+    """Return the spellings of one folded word.
+
+    All of them are looked up, the surface always: were only the commonest of them,
+    a document could take another's match away by making its own spelling common.
+    """
+    exact = list(filter(None, (_term(part, language) for language in languages)))
+    if not exact or _spaceless(part):
+        return Spellings(tuple(dict.fromkeys(exact)))
+    exact = list(dict.fromkeys([*exact, _term(part, None) or part]))
+    folded = list(chain.from_iterable(map(_folds, exact)))
+    for plain in _folds(part):
+        folded += filter(None, (_term(plain, one) for one in (*languages, None)))
+    near = [*exact, *folded]
+    if None in languages:
+        spoken = ((one, plain) for one in _OPEN for plain in (part, *_folds(part)))
+        near += filter(None, (_term(plain, one) for one, plain in spoken))
+    loose = dict.fromkeys([*folded, *(LOOSE + one for one in near)])
+    return Spellings(tuple(exact), tuple(one for one in loose if one not in exact))
 
 
 def count_tokens(text: str) -> int:
@@ -135,6 +209,16 @@ def analysis_id() -> str:
 
     sources = (Stemmer.version(), get_version(), version("tantivy"))
     return "-".join((str(ANALYSIS_VERSION), *sources))
+
+
+def made_by_older_analysis(name: str) -> bool:
+    """Tell whether terms of the analysis *name* lack some that ours would make.
+
+    Another version of a library counts as no older: two nodes with different ones
+    would build the index again in turn, at every start.
+    """
+    version = name.partition("-")[0]
+    return version.isdigit() and int(version) < ANALYSIS_VERSION
 
 
 def content_words(text: str) -> list[str]:
@@ -204,6 +288,54 @@ def _terms(language: str | None) -> Pieces[tuple[str, ...]]:
             return (_stem(token, language) if language else token,)
         return tuple(filter(None, (_term(part, language) for part in _parts(token))))
 
+    return _in_pieces(look)
+
+
+@cache
+def _loose_terms(language: str | None) -> Pieces[tuple[str, ...]]:
+    """Return the terms under which pieces are found besides their own."""
+
+    def look(token: str) -> tuple[str, ...]:
+        parts = (token,) if _plain(token) else _parts(token)
+        return tuple(
+            LOOSE + other
+            for part in parts
+            if (term := _term(part, language)) and not _spaceless(part)
+            for other in _beside(part, term, language)
+        )
+
+    return _in_pieces(look)
+
+
+def _beside(part: str, term: str, language: str | None) -> Iterator[str]:
+    """Return what else a word may be searched by than its *term*."""
+    spoken = (language,) if language else (None, *_OPEN)
+    spelled = [part, *_folds(part)]
+    others = [_term(one, code) for code in spoken for one in spelled]
+    found = dict.fromkeys([*filter(None, others), *_folds(term)])
+    return (one for one in found if one != term)
+
+
+def _folds(word: str) -> tuple[str, ...]:
+    """Return *word* without its accents, and with two letters for an umlaut."""
+    if word.isascii():
+        return ()
+    bare = unicodedata.normalize("NFD", word.translate(_WITHOUT_STROKE))
+    plain = unicodedata.normalize("NFC", _MARKS_LEFT_OUT.sub("", bare))
+    both = dict.fromkeys((plain, word.translate(_TWO_LETTERS)))
+    return tuple(one for one in both if one != word)
+
+
+def _humps(name: str) -> list[str]:
+    """Return the parts of a name in mixed letters, folded; "iPhone" has none."""
+    if not _HUMP.search(name):
+        return []
+    parts = [part for part in _HUMPS.findall(name) if len(part) > 1]
+    return [part.casefold() for part in parts] if len(parts) > 1 else []
+
+
+def _in_pieces(look: Callable[[str], tuple[str, ...]]) -> Pieces[tuple[str, ...]]:
+    """Return what *look* finds in the tokens of pieces."""
     words = Pieces(look)
 
     def look_into(piece: str) -> tuple[str, ...]:
@@ -264,6 +396,11 @@ def _parts(token: str) -> Iterator[str]:
         yield from parts
 
 
+def _spaceless(part: str) -> bool:
+    """Tell whether a part is of a script that has no words to be spelled otherwise."""
+    return not part.isascii() and bool(_WITHOUT_SPACES.match(part))
+
+
 def _pairs(run: str) -> Iterator[str]:
     """Yield the overlapping pairs of characters of *run*, marks kept with theirs."""
     letters = _letters().findall(run)
@@ -277,7 +414,7 @@ def _term(part: str, language: str | None) -> str | None:
     """Return the term of a whole or a part, or None if it says nothing."""
     if "'" in part:
         part = _without_apostrophe(part, language)
-    if language is None or (not part.isascii() and _WITHOUT_SPACES.match(part)):
+    if language is None or _spaceless(part):
         return part
     if part in stop_words(language):
         return None
@@ -344,6 +481,9 @@ _COUNTED_PLAIN = re.compile(rf"[a-zA-Z0-9_']{{1,{COUNTED_ONCE}}}")
 _SPACELESS = re.compile(f"[{SPACELESS}]+")
 _WITHOUT_SPACES = re.compile(f"[{SPACELESS}{_HANGUL}]")
 _RUNS = re.compile(f"[{SPACELESS}]+|[{_HANGUL}]+|[^{SPACELESS}{_HANGUL}]+")
+_HUMP = re.compile(r"[a-z][A-Z]")
+_NAME = re.compile(r"[^\W_]+")
+_HUMPS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 _JOINERS = re.compile(r"[-./@&+,#_]+")
 _UNSTEMMED = re.compile(r"[-./@&+,#_\d]")
 _THOUSANDS = re.compile(r"\d{1,3}(?:[.,]\d{3})+")

@@ -42,7 +42,10 @@ def test_an_answer_is_followed_by_its_sources(store: Path) -> None:
     assert badges.endswith("%, cited")
     assert uri == "    memo:Leed"
     assert snippet == f"    {FACTS[0]}"
-    assert rest == ["", "extractive answer, faithfulness 100%"]
+    assert rest == [
+        "",
+        "Word for word from the sources; it seems to answer the question",
+    ]
     assert ran.err == ""
 
 
@@ -55,12 +58,29 @@ def test_a_weak_source_is_marked(store: Path, monkeypatch: pytest.MonkeyPatch) -
     assert "%, low relevance, cited" in ran.out
 
 
+def test_what_is_not_cited_is_only_named(store: Path) -> None:
+    """Sources are those that the answer points to; other passages are in one line."""
+    ran = kept("ask", "When do the Leeds office and the Kiel office open?")
+
+    assert "not cited" not in ran.out
+    assert "faithfulness" not in ran.out
+
+
+def test_words_that_no_source_has_are_named(store: Path) -> None:
+    """As search engines do, under the passages that are close."""
+    ran = kept("ask", "When does the Leeds office sauna open?")
+
+    assert ran.out.startswith("These passages are close, but I do not see the answer")
+    assert "\nMissing: sauna\n" in ran.out
+
+
 def test_machines_get_one_object(store: Path) -> None:
     """The answer, its citations, the search, what both rest on."""
     shown = kept("ask", QUESTION, "--json").json
 
     assert list(shown) == [
-        *("question", "text", "kind", "supported", "faithfulness", "citations"),
+        *("question", "text", "kind", "supported", "faithfulness", "answers"),
+        *("missing", "disagreements", "quotes", "citations"),
         *("removed_markers", "record", "refused", "search", "fingerprints", "timings"),
     ]
     assert shown["text"].endswith("[1]")
@@ -105,7 +125,7 @@ def test_asking_can_be_replayed(store: Path) -> None:
 
 
 def test_a_reader_who_has_had_enough_ends_it(store: Path) -> None:
-    """A closed pipe is no error to be told."""
+    """A closed pipe is not reported as an error."""
     variables = {"KEPT_STORE": str(store), "KEPT_EMBEDDER": "hash"}
     process = started("ask", QUESTION, env=variables)
     assert process.stdout is not None
@@ -137,7 +157,7 @@ def test_the_answer_does_not_depend_on_the_process(store: Path) -> None:
 def test_doctor_reports_templates_that_have_drifted(
     store: Path, tmp_path: Path
 ) -> None:
-    """A template that no longer matches its checksum is told, and cannot be mended."""
+    """A template that no longer matches its checksum is reported, not repaired."""
     source = Path(kept_package.__file__).parent
     copied = tmp_path / "changed" / "kept"
     shutil.copytree(source, copied, ignore=shutil.ignore_patterns("__pycache__"))

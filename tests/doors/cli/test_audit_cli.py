@@ -1,4 +1,4 @@
-"""``kept audit-retriever``: a module of somebody else's, from here."""
+"""``kept audit-retriever``: checks a retriever in a module of the user."""
 
 import re
 import sys
@@ -75,7 +75,7 @@ def test_a_file_can_be_named_by_its_path(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "told"),
+    ("reference", "message"),
     [
         ("toy_retriever", "'toy_retriever' names no retriever; expected module:funct"),
         ("nowhere:search", "there is no module 'nowhere' here; looked in"),
@@ -89,8 +89,8 @@ def test_a_file_can_be_named_by_its_path(here: Path) -> None:
         ("empty:search", "empty:search: it returned None; expected a list of texts"),
     ],
 )
-def test_their_mistakes_are_told_as_theirs(
-    here: Path, reference: str, told: str
+def test_errors_of_the_retriever_are_shown_with_their_location(
+    here: Path, reference: str, message: str
 ) -> None:
     """One line: their exception, their file, their line; no traceback of ours."""
     for name, code in {
@@ -106,29 +106,31 @@ def test_their_mistakes_are_told_as_theirs(
     ran = kept("audit-retriever", reference, "--queries", "questions.txt")
 
     complaint = ran.complaint(3)
-    assert told in complaint
+    assert message in complaint
     if reference == "raising:search":
         assert "raising.py, line 2)" in complaint
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ("", "holds no questions"),
         ('{"id": 1}\n', "questions.txt, line 1: no question in it"),
         ("{nonsense\n", "questions.txt, line 1: not JSON"),
     ],
 )
-def test_a_file_without_questions_is_told(here: Path, content: str, told: str) -> None:
+def test_a_file_without_questions_is_rejected(
+    here: Path, content: str, message: str
+) -> None:
     """Where, and what was expected."""
     (here / "questions.txt").write_text(content)
 
     ran = kept("audit-retriever", "toy_retriever:search", "--queries", "questions.txt")
 
-    assert told in ran.complaint(3)
+    assert message in ran.complaint(3)
 
 
-def test_a_missing_file_of_questions_is_told() -> None:
+def test_a_missing_file_of_questions_is_rejected() -> None:
     """By its name."""
     ran = kept("audit-retriever", "toy_retriever:search", "--queries", "none.txt")
 

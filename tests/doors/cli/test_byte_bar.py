@@ -10,14 +10,14 @@ from kept.doors.cli import progress
 
 
 class Terminal(io.StringIO):
-    """Somebody who looks."""
+    """A terminal, as far as the bar can see."""
 
     def isatty(self) -> bool:
         return True
 
 
 @pytest.mark.parametrize(
-    ("done", "total", "complete", "told"),
+    ("done", "total", "complete", "message"),
     [
         (0, 0, False, "0 B of at least 0 B"),
         (1_500, 2_000, False, "1.5 kB of at least 2.0 kB"),
@@ -30,21 +30,21 @@ def test_a_total_that_is_still_counted_is_a_lower_bound(
     done: int,
     total: int,
     complete: bool,  # noqa: FBT001 -- a case of the table
-    told: str,
+    message: str,
 ) -> None:
-    """Only what was counted to the end is told without reserve."""
-    assert progress.amount(done, total, complete=complete) == told
+    """A total that is still being counted is shown as 'at least'."""
+    assert progress.amount(done, total, complete=complete) == message
 
 
-def test_nobody_who_looks_costs_nothing(
+def test_without_a_terminal_nothing_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a terminal nothing is counted and nothing written."""
     silent = io.StringIO()
     monkeypatch.setattr("sys.stderr", silent)
 
-    with progress.byte_bar("ingesting", [str(tmp_path)]) as tell:
-        tell(10)
+    with progress.byte_bar("ingesting", [str(tmp_path)]) as advance:
+        advance(10)
 
     assert silent.getvalue() == ""
 
@@ -60,9 +60,9 @@ def test_a_terminal_sees_bytes_and_an_estimate(
     monkeypatch.setenv("COLUMNS", "100")
 
     expected, until = "ingesting 1.0 kB of 2.0 kB", time.monotonic() + 60
-    with progress.byte_bar("ingesting", [str(tmp_path)]) as tell:
+    with progress.byte_bar("ingesting", [str(tmp_path)]) as advance:
         while expected not in terminal.getvalue() and time.monotonic() < until:
-            tell(1_000)
+            advance(1_000)
             time.sleep(0.01)
 
     assert expected in terminal.getvalue()

@@ -80,20 +80,20 @@ def test_judgements_give_a_file_that_a_search_can_use(
     """The file is written into the store and belongs to its embedder."""
     path = judged(store, tmp_path / "judged.jsonl")
 
-    told = run(store, "--judgements", str(path))
+    output = run(store, "--judgements", str(path))
 
     calibration = load(store / "calibration.json", "hash-v1:512")
     assert calibration.provenance["fitted_on"][0]["set"] == "judged.jsonl"
-    assert calibration.id in told
-    assert "promised" in told
+    assert calibration.id in output
+    assert "promised" in output
 
 
-def test_alpha_tells_the_floor_and_its_bound(store: Path, tmp_path: Path) -> None:
+def test_alpha_prints_the_floor_and_its_bound(store: Path, tmp_path: Path) -> None:
     """The JSON has the figures before and after, and the floor with its numbers."""
     path = judged(store, tmp_path / "judged.jsonl")
     out = tmp_path / "own.json"
 
-    told = json.loads(
+    body = json.loads(
         run(
             store,
             "--judgements",
@@ -106,60 +106,60 @@ def test_alpha_tells_the_floor_and_its_bound(store: Path, tmp_path: Path) -> Non
         )
     )
 
-    assert told["questions"] == len(COLOURS) * len(THINGS)
-    assert told["floor"]["bound"] <= 0.3
-    assert told["after"]["brier"] < 0.1
-    assert Path(told["file"]) == out
+    assert body["questions"] == len(COLOURS) * len(THINGS)
+    assert body["floor"]["bound"] <= 0.3
+    assert body["after"]["brier"] < 0.1
+    assert Path(body["file"]) == out
 
 
 def test_a_promise_that_cannot_be_kept_is_not_made(store: Path, tmp_path: Path) -> None:
     """36 questions cannot promise one false citation in a hundred."""
     path = judged(store, tmp_path / "judged.jsonl")
 
-    told = run(store, "--judgements", str(path), "--alpha", "0.01")
+    output = run(store, "--judgements", str(path), "--alpha", "0.01")
 
-    assert "no floor keeps false citations below 1%" in told
+    assert "no floor keeps false citations below 1%" in output
 
 
-def test_a_floor_is_told_in_words(store: Path, tmp_path: Path) -> None:
+def test_a_floor_is_explained_in_words(store: Path, tmp_path: Path) -> None:
     """The variable to set, and what the promise rests on."""
     path = judged(store, tmp_path / "judged.jsonl")
 
-    told = run(store, "--judgements", str(path), "--alpha", "0.3")
+    output = run(store, "--judgements", str(path), "--alpha", "0.3")
 
-    assert "KEPT_RELEVANCE_FLOOR=" in told
-    assert "Clopper-Pearson" in told
+    assert "KEPT_RELEVANCE_FLOOR=" in output
+    assert "Clopper-Pearson" in output
 
 
-def test_the_bars_are_told_on_the_new_scale(store: Path, tmp_path: Path) -> None:
+def test_the_bars_are_printed_on_the_new_scale(store: Path, tmp_path: Path) -> None:
     """A refit moves all relevances, so the defaults no longer mean what they did."""
     path = judged(store, tmp_path / "judged.jsonl")
 
-    told = run(store, "--judgements", str(path))
+    output = run(store, "--judgements", str(path))
     as_json = json.loads(run(store, "--judgements", str(path), "--json"))
 
     bars = as_json["bars"]
-    assert f"KEPT_REFUSE_BELOW={bars['refuse_below']:g}" in told
-    assert f"KEPT_RELEVANCE_FLOOR={bars['relevance_floor']:g}" in told
+    assert f"KEPT_REFUSE_BELOW={bars['refuse_below']:g}" in output
+    assert f"KEPT_RELEVANCE_FLOOR={bars['relevance_floor']:g}" in output
     calibration = load(store / "calibration.json", "hash-v1:512")
     assert calibration.provenance["bars"] == bars
 
 
-def test_a_chosen_floor_is_the_only_one_told(store: Path, tmp_path: Path) -> None:
+def test_a_chosen_floor_is_the_only_one_printed(store: Path, tmp_path: Path) -> None:
     """The floor of a promise takes the place of the carried one."""
     path = judged(store, tmp_path / "judged.jsonl")
 
-    told = run(store, "--judgements", str(path), "--alpha", "0.3")
+    output = run(store, "--judgements", str(path), "--alpha", "0.3")
 
-    assert told.count("KEPT_RELEVANCE_FLOOR=") == 1
-    assert "KEPT_REFUSE_BELOW=" in told
+    assert output.count("KEPT_RELEVANCE_FLOOR=") == 1
+    assert "KEPT_REFUSE_BELOW=" in output
 
 
 def test_known_items_need_no_judgements(store: Path) -> None:
     """Questions are made from the documents."""
-    told = json.loads(run(store, "--known-items", "30", "--json"))
+    body = json.loads(run(store, "--known-items", "30", "--json"))
 
-    assert told["questions"] == 30
+    assert body["questions"] == 30
 
 
 @pytest.mark.parametrize("arguments", [(), ("--judgements", "x", "--known-items", "3")])

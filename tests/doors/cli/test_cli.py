@@ -121,17 +121,17 @@ def test_search_for_people_names_passage_source_and_relevance(store: str) -> Non
     assert re.search(r"\d+ recalled \+ 0 added = \d+ selected \+ \d+ dropped", out)
 
 
-def test_why_tells_the_story_of_a_chunk(store: str) -> None:
+def test_why_prints_the_path_of_a_chunk(store: str) -> None:
     """Both as sentences and as JSON."""
     asked = ("TW-C235 pump price", "--store", store, *HASH)
     found = kept("search", *asked, "--json").json
     chunk = found["selected"][0]["chunk_id"]
 
-    told = kept("why", chunk, *asked)
+    ran = kept("why", chunk, *asked)
     shown = kept("why", chunk, *asked, "--json").json
 
-    assert "cosine=" in told.out
-    assert "selected" in told.out
+    assert "cosine=" in ran.out
+    assert "selected" in ran.out
     assert shown["chunk_id"] == chunk
     assert shown["selected"] is True
     assert "there is no candidate" in kept("why", "d1:0000", *asked).complaint(3)
@@ -167,14 +167,14 @@ def test_deleting_says_what_is_gone(store: str) -> None:
 
 
 def test_an_alias_can_be_undone(store: str) -> None:
-    """The list names it, undoing empties the list, and a wrong id is told."""
+    """The list names it, undoing empties the list, and a wrong id is reported."""
     [alias] = kept("aliases", "--store", store, "--json").json["aliases"]
 
     undone = kept("aliases", "--undo", alias["alias_id"], "--store", store, *HASH)
 
     assert undone.code == 0
-    told = f"forgotten: an exact copy of {alias['canonical_id']}, which stays\n"
-    assert undone.out == told
+    reported = f"forgotten: an exact copy of {alias['canonical_id']}, which stays\n"
+    assert undone.out == reported
     assert kept("aliases", "--store", store, "--json").json["aliases"] == []
     again = kept("aliases", "--undo", alias["alias_id"], "--store", store, *HASH)
     assert "there is no alias" in again.complaint(3)
@@ -182,7 +182,7 @@ def test_an_alias_can_be_undone(store: str) -> None:
 
 def test_usage_errors_are_one_line_with_code_2(store: str) -> None:
     """An unknown option, command, preset or embedder, and a missing argument."""
-    for words, told in (
+    for words, reported in (
         (("search", "pump", "--nope"), "--nope"),
         (("serch",), "serch"),
         (("search",), "--help"),
@@ -192,7 +192,7 @@ def test_usage_errors_are_one_line_with_code_2(store: str) -> None:
         (("ledger", "--limit", "many"), "integer"),
     ):
         place = ("--store", store) if len(words) > 1 else ()
-        assert told in kept(*words, *place).complaint(2), words
+        assert reported in kept(*words, *place).complaint(2), words
 
 
 def test_a_tenant_that_is_not_there_is_an_error(store: str) -> None:
@@ -294,7 +294,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(tmp_path: Path) -> Non
 
 
 def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
-    """Code 130, one line, and the documents that were told are there."""
+    """Code 130, one line, and every document with a printed receipt is stored."""
     docs = tmp_path / "docs"
     docs.mkdir()
     for i in range(400):
@@ -309,15 +309,15 @@ def test_ctrl_c_keeps_what_was_acknowledged(tmp_path: Path) -> None:
     assert process.returncode == 130
     assert err == b"kept: interrupted; what was acknowledged is stored\n"
     whole = (first + out).rpartition(b"\n")[0].splitlines()
-    told = {json.loads(line)["document_id"] for line in whole}
+    body = {json.loads(line)["document_id"] for line in whole}
     shown = kept("documents", "--store", tmp_path / "s", "--json").json["documents"]
-    assert told <= {row["document_id"] for row in shown}
-    assert len(told) < 400
+    assert body <= {row["document_id"] for row in shown}
+    assert len(body) < 400
     assert kept("doctor", "--check", "--store", tmp_path / "s").code == 0
 
 
 @pytest.mark.parametrize(
-    ("code", "ends", "told"),
+    ("code", "ends", "message"),
     [
         pytest.param(
             """
@@ -350,9 +350,9 @@ import kept.doors.cli
     ],
 )
 def test_an_interrupt_never_shows_a_traceback(
-    code: str, ends: int, told: bytes
+    code: str, ends: int, message: bytes
 ) -> None:
-    """Nobody has to press it twice, and whoever does is told nothing more."""
+    """Pressing it once is enough; a second time prints nothing more."""
     ran = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -361,11 +361,11 @@ def test_an_interrupt_never_shows_a_traceback(
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )
 
-    assert (ran.returncode, ran.stderr) == (ends, told)
+    assert (ran.returncode, ran.stderr) == (ends, message)
 
 
 def test_a_full_disk_for_the_output_is_no_bug() -> None:
-    """Whoever sends results to a full disk is told so, not asked to report it."""
+    """A full disk behind standard output is an error, not a bug to report."""
     with Path("/dev/full").open("wb") as full:
         ran = apart("models", "list", "--json", stdout=full)
 

@@ -95,7 +95,7 @@ def test_eval_keeps_its_run(folder: Path, tmp_path: Path) -> None:
 
 
 def test_eval_reports_abstention(folder: Path, tmp_path: Path) -> None:
-    """Questions marked unanswerable, and those of another set, are told apart."""
+    """Questions marked unanswerable and those of another set count separately."""
     added(folder / "queries.jsonl", json.dumps(FAR | {"kind": "near"}))
     probe = tmp_path / "other.jsonl"
     probe.write_text('{"question": "Which planet has most moons?"}\n', "utf-8")
@@ -141,7 +141,7 @@ def test_eval_asks_a_sample(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "line", "told"),
+    ("file", "line", "message"),
     [
         (
             "corpus.jsonl",
@@ -156,15 +156,15 @@ def test_eval_asks_a_sample(folder: Path) -> None:
         ("qrels/test.tsv", "q1", "test.tsv, line 5: expected 3 or 4 columns"),
     ],
 )
-def test_a_broken_collection_is_told_with_its_line(
-    folder: Path, file: str, line: str, told: str
+def test_a_broken_collection_is_reported_with_its_line(
+    folder: Path, file: str, line: str, message: str
 ) -> None:
     """Bad input is one clear sentence, before anything is embedded."""
     added(folder / file, line)
 
     complaint = kept("eval", folder, "--json").complaint(3)
 
-    assert told in complaint
+    assert message in complaint
 
 
 def test_unknown_judgements_are_counted(folder: Path) -> None:
@@ -183,7 +183,7 @@ def test_unknown_judgements_are_counted(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--split", "dev"], "there is no split 'dev'"),
         (["--measure", "beauty"], "there is no measure 'beauty'"),
@@ -194,13 +194,13 @@ def test_unknown_judgements_are_counted(folder: Path) -> None:
     ],
 )
 def test_options_that_cannot_be_met_are_refused(
-    folder: Path, options: list[str], told: str
+    folder: Path, options: list[str], message: str
 ) -> None:
     """Each says what was met."""
     ran = kept("eval", folder, *options)
 
     assert ran.code in {2, 3}
-    assert told in ran.complaint(ran.code)
+    assert message in ran.complaint(ran.code)
 
 
 def test_a_collection_without_a_judged_question_is_refused(folder: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_run_of_another_system_is_measured(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("run", "told"),
+    ("run", "message"),
     [
         ("", "the run is empty"),
         ("q1 Q0 a 1 nan x\n", "line 1: the score is 'nan'"),
@@ -241,11 +241,11 @@ def test_a_run_of_another_system_is_measured(tmp_path: Path) -> None:
         ("q1 a 1\n", "line 1: expected 6 columns, met 3"),
     ],
 )
-def test_a_broken_run_is_told_with_its_line(
-    tmp_path: Path, run: str, told: str
+def test_a_broken_run_is_reported_with_its_line(
+    tmp_path: Path, run: str, message: str
 ) -> None:
     """Scores that are no numbers and documents ranked twice are refused."""
-    assert told in kept("eval", "trec", *trec_files(tmp_path, run)).complaint(3)
+    assert message in kept("eval", "trec", *trec_files(tmp_path, run)).complaint(3)
 
 
 def runs(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
@@ -260,7 +260,7 @@ def runs(folder: Path, tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "a", tmp_path / "b"
 
 
-def test_compare_tells_the_difference_and_its_cause(
+def test_compare_prints_the_difference_and_its_cause(
     folder: Path, tmp_path: Path
 ) -> None:
     """Refusals are blamed on the refusal, question by question."""
@@ -291,7 +291,7 @@ def test_a_gate_that_does_not_hold_ends_with_20(folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["{a}", "{missing}"], "No such file or directory"),
         (["{a}", "{a}", "--gate", "better"], "'better' is no gate"),
@@ -299,7 +299,7 @@ def test_a_gate_that_does_not_hold_ends_with_20(folder: Path, tmp_path: Path) ->
     ],
 )
 def test_a_comparison_that_cannot_be_made_is_refused(
-    folder: Path, tmp_path: Path, arguments: list[str], told: str
+    folder: Path, tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     """The message says what there is."""
     kept("eval", folder, "--out", tmp_path / "a")
@@ -307,7 +307,7 @@ def test_a_comparison_that_cannot_be_made_is_refused(
 
     ran = kept("compare", *(each.format(**paths) for each in arguments))
 
-    assert told in ran.complaint(3)
+    assert message in ran.complaint(3)
 
 
 def test_sweep_marks_the_frontier(folder: Path) -> None:
@@ -375,9 +375,9 @@ def test_a_fixture_that_fails_ends_with_why(
 
 def test_an_unknown_fixture_names_ours() -> None:
     """The message lists the fixtures that Kept brings."""
-    told = kept("eval", "fixture", "nothing").complaint(3)
+    output = kept("eval", "fixture", "nothing").complaint(3)
 
-    assert "acquisition, noisy, viewpoints" in told
+    assert "acquisition, noisy, viewpoints" in output
 
 
 def test_a_crowd_that_is_not_there_is_refused() -> None:
@@ -423,7 +423,7 @@ def test_duplicates_are_held_against_pairs(pairs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("", "there are no pairs"),
         ('{"first": "a"}', "line 1: second is missing (there is: first)"),
@@ -431,14 +431,14 @@ def test_duplicates_are_held_against_pairs(pairs: Path) -> None:
         ('{"first": "a", "second": "b"}', "neither a label nor a similarity"),
     ],
 )
-def test_broken_pairs_are_told_with_their_line(
-    tmp_path: Path, line: str, told: str
+def test_broken_pairs_are_reported_with_their_line(
+    tmp_path: Path, line: str, message: str
 ) -> None:
     """Bad input is one clear sentence."""
     file = tmp_path / "pairs.jsonl"
     file.write_text(line + "\n", "utf-8")
 
-    assert told in kept("eval", "duplicates", file).complaint(3)
+    assert message in kept("eval", "duplicates", file).complaint(3)
 
 
 def test_ordinal_ratings_are_measured_by_item_and_coverage(tmp_path: Path) -> None:
@@ -453,12 +453,12 @@ def test_ordinal_ratings_are_measured_by_item_and_coverage(tmp_path: Path) -> No
     file.write_text("\n".join(json.dumps(row) for row in rows))
 
     shown = json.loads(kept("eval", "ordinal", file, "--json").out)
-    told = kept("eval", "ordinal", file).out
+    output = kept("eval", "ordinal", file).out
 
     assert shown["coverage"]["estimate"] == 0.75
     assert round(shown["mae"]["estimate"], 9) == round(2 / 3, 9)
     assert shown["mae_by_item"]["Sleep"]["estimate"] == 0.0
-    assert "MAE" in told
+    assert "MAE" in output
 
 
 def test_a_rating_that_is_none_is_named_by_its_line(tmp_path: Path) -> None:

@@ -70,15 +70,15 @@ def dropped() -> str:
 
 
 @pytest.mark.usefixtures("store")
-def test_why_tells_the_story() -> None:
+def test_why_prints_the_path() -> None:
     """Stage by stage, to the final place."""
     [first, *_] = selected()
 
-    told = run("why", first, QUESTION).splitlines()
+    output = run("why", first, QUESTION).splitlines()
     shown = run_json("why", first, QUESTION)
 
-    assert told[0].startswith(f"{first} of ")
-    assert told[-1].startswith("selected: place 1 of ")
+    assert output[0].startswith(f"{first} of ")
+    assert output[-1].startswith("selected: place 1 of ")
     assert (shown["selected"], shown["place"]) == (True, 1)
     with pytest.raises(NotFoundError, match="why-not"):
         run("why", "nowhere:0000", QUESTION)
@@ -89,11 +89,13 @@ def test_why_not_names_the_stage_the_numbers_and_the_change() -> None:
     """The variable, from, to, and that a run verified it."""
     target = dropped()
 
-    told = run("why-not", target, QUESTION)
+    output = run("why-not", target, QUESTION)
     shown = run_json("why-not", target, QUESTION)
 
-    assert "top_k: dropped: trim_top_n (place=3, at_most=2). Below the k best." in told
-    assert "verified by running the query" in told
+    assert (
+        "top_k: dropped: trim_top_n (place=3, at_most=2). Below the k best." in output
+    )
+    assert "verified by running the query" in output
     assert shown["outcome"] == "dropped"
     change = shown["smallest_change"]
     assert change["verified"]
@@ -127,12 +129,12 @@ def test_why_not_takes_the_filters_of_a_search() -> None:
 @pytest.mark.usefixtures("store")
 def test_search_explain_shows_the_funnel() -> None:
     """A table of stages, the sum, the counters and who was dropped."""
-    told = run("search", QUESTION, "--explain")
+    output = run("search", QUESTION, "--explain")
 
-    assert "recall" in told
-    assert "1 dropped trim_top_n" in told
-    assert "3 recalled + 0 added = 2 selected + 1 dropped" in told
-    assert "top_k: trim_top_n" in told
+    assert "recall" in output
+    assert "1 dropped trim_top_n" in output
+    assert "3 recalled + 0 added = 2 selected + 1 dropped" in output
+    assert "top_k: trim_top_n" in output
     refused = run("search", "hello there", "--explain")
     assert "counted: gated 1" in refused
 
@@ -159,9 +161,9 @@ def test_an_unexplained_difference_exits_with_nine(
     selected()
     with_sql(store, "UPDATE queries SET result_sha256 = 'other'")
 
-    told = run("replay", code=9)
+    output = run("replay", code=9)
 
-    assert "although data, configuration and code are unchanged" in told
+    assert "although data, configuration and code are unchanged" in output
 
 
 def with_sql(store: Path, statement: str) -> None:
@@ -180,13 +182,13 @@ def test_diff_config_compares_question_by_question(
     stricter = store.parent / "stricter.yaml"
     stricter.write_text("KEPT_TOP_K: 1\n")
 
-    told = run("diff-config", "current", str(stricter), "--queries", str(questions))
+    output = run("diff-config", "current", str(stricter), "--queries", str(questions))
     shown = run_json(
         *("diff-config", "current", "preset:grants", "--queries", str(questions))
     )
 
-    assert "now dropped by top_k: trim_top_n" in told
-    assert told.endswith("2 of 2 questions have another answer\n")
+    assert "now dropped by top_k: trim_top_n" in output
+    assert output.endswith("2 of 2 questions have another answer\n")
     assert (shown["questions"], len(shown["differences"])) == (2, 2)
     monkeypatch.setenv("KEPT_RECORD_QUERIES", "text")
     selected()
@@ -223,10 +225,10 @@ def test_settings_show_values_and_where_they_come_from() -> None:
     run("ingest", __file__, "--tenant", "acme")
     run("settings", "--tenant", "acme", "--set", "top_k=3")
 
-    told = run("settings", "--tenant", "acme")
+    output = run("settings", "--tenant", "acme")
     shown = run_json("settings", "--tenant", "acme")
 
-    assert told.startswith("tenant acme, preset default: ")
+    assert output.startswith("tenant acme, preset default: ")
     rows = {r["variable"]: r for r in shown["preset_settings"] + shown["settings"]}
     assert (rows["KEPT_TOP_K"]["value"], rows["KEPT_TOP_K"]["origin"]) == (3, "tenant")
     assert rows["KEPT_TENANT"]["origin"] == "given"
@@ -305,7 +307,10 @@ def test_filters_as_json_narrow_a_search(store: Path) -> None:
     filters = json.dumps({"none_of": [{"documents": [leeds["document_id"]]}]})
 
     found = run_json("search", QUESTION, "--filters", filters)["selected"]
-    told = run_json("why-not", leeds["chunk_id"], QUESTION, "--filters", filters)
+    reported = run_json("why-not", leeds["chunk_id"], QUESTION, "--filters", filters)
 
     assert leeds["chunk_id"] not in {one["chunk_id"] for one in found}
-    assert (told["outcome"], list(told["filters"])) == ("filtered", ["none_of.0"])
+    assert (reported["outcome"], list(reported["filters"])) == (
+        "filtered",
+        ["none_of.0"],
+    )

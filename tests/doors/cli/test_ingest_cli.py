@@ -177,7 +177,7 @@ def test_a_copy_is_reused_with_the_rule_that_fired(docs: Path) -> None:
     assert by_name["z.txt"]["canonical_id"] == by_name["b.txt"]["document_id"]
 
 
-def test_standard_input_is_taken_in(tmp_path: Path) -> None:
+def test_standard_input_is_ingested(tmp_path: Path) -> None:
     """A dash reads the stream; options give it a title and tags."""
     store = ("--store", tmp_path / "store", *HASH, "--json")
 
@@ -236,15 +236,15 @@ def test_options_declare_type_role_labels_and_metadata(docs: Path) -> None:
 
 
 def test_corrected_metadata_is_found_by(docs: Path) -> None:
-    """The same folder with another owner is described anew, and told so."""
+    """The same folder with another owner gives the receipt 'described'."""
     store = ("--store", docs.parent / "store", *HASH)
     asked = ("search", "What does the pump TW-C235 cost?", *store, "--json")
     take_in(docs, "--meta", "owner=A")
 
-    told = kept("ingest", docs, *store, "--meta", "owner=B")
+    ran = kept("ingest", docs, *store, "--meta", "owner=B")
     again = take_in(docs, "--meta", "owner=B")
 
-    first, *_, summary = told.out.splitlines()
+    first, *_, summary = ran.out.splitlines()
     assert (first, summary) == (
         "described  a.md, changed: metadata.owner",
         "3 described",
@@ -257,7 +257,7 @@ def test_corrected_metadata_is_found_by(docs: Path) -> None:
 def test_an_end_in_the_middle_says_how_far_it_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Beside the error, which stays one line; what was told is stored."""
+    """Beside the error, which stays one line; every printed receipt is stored."""
     folder = tmp_path / "docs"
     folder.mkdir()
     for number in range(30):
@@ -277,10 +277,10 @@ def test_an_end_in_the_middle_says_how_far_it_came(
     again = kept("ingest", folder, "--store", tmp_path / "store", *HASH)
 
     assert ran.complaint(6) == "the embedder is not there any more"
-    told = ran.out.splitlines()
-    assert 0 < len(told) - 1 < 30
-    assert told[-1] == f"stopped after {len(told) - 1} created"
-    assert f"{len(told) - 1} unchanged" in again.out
+    received = ran.out.splitlines()
+    assert 0 < len(received) - 1 < 30
+    assert received[-1] == f"stopped after {len(received) - 1} created"
+    assert f"{len(received) - 1} unchanged" in again.out
 
 
 def test_numbers_and_flags_are_declared_as_such(docs: Path) -> None:
@@ -399,7 +399,7 @@ def test_the_indexes_of_a_store_are_no_documents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("",), 3, "a path is empty; expected a file or folder, '.' for this one"),
         (("/dev/null",), 3, "'/dev/null' is a device; expected a file or folder"),
@@ -411,7 +411,7 @@ def test_the_indexes_of_a_store_are_no_documents(tmp_path: Path) -> None:
 def test_what_can_only_be_a_slip_is_refused(
     words: tuple[str, ...],
     code: int,
-    told: str,
+    message: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -420,11 +420,11 @@ def test_what_can_only_be_a_slip_is_refused(
 
     ran = kept("ingest", *words, *HASH)
 
-    assert told in ran.complaint(code)
+    assert message in ran.complaint(code)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_closed_standard_input_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_standard_input_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python has no stream then; that is no bug of Kept's."""
     monkeypatch.setattr(sys, "stdin", None)
 
@@ -441,21 +441,21 @@ def test_what_is_skipped_is_counted_by_reason_and_the_first_are_named(
     (docs / "noname").touch()
     store = ("--store", docs.parent / "other")
 
-    told = kept("ingest", docs, *HASH, *store)
+    ran = kept("ingest", docs, *HASH, *store)
     every = kept("ingest", docs, *HASH, *store, "--json")
 
-    assert told.out.splitlines()[-1] == (
+    assert ran.out.splitlines()[-1] == (
         "3 created, 14 skipped (.gz is no known format: 13, "
         "no ending is no known format: 1)"
     )
-    *named, rest = told.err.splitlines()
+    *named, rest = ran.err.splitlines()
     assert len(named) == SHOWN_SKIPS
     assert rest == "kept: skipped 4 more files; --json names each of them"
     assert len(every.err.splitlines()) == 14
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--embedder", "nope"), "--embedder (KEPT_EMBEDDER) is 'nope'; expected one"),
         (("--max-chunks", "-1"), "--max-chunks (KEPT_MAX_CHUNKS) is -1; expected a"),
@@ -463,9 +463,9 @@ def test_what_is_skipped_is_counted_by_reason_and_the_first_are_named(
     ],
 )
 def test_an_option_is_refused_by_its_name_and_value(
-    docs: Path, words: tuple[str, ...], told: str
+    docs: Path, words: tuple[str, ...], message: str
 ) -> None:
-    """Whoever typed an option is told of it, beside the variable."""
+    """The message names the option that was typed, beside the variable."""
     ran = kept("ingest", docs, "--store", docs.parent / "store", *words)
 
-    assert told in ran.complaint(2)
+    assert message in ran.complaint(2)

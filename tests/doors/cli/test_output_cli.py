@@ -44,7 +44,7 @@ def test_json_holds_every_character(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_name_cannot_forge_a_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """Ends of lines in what is told are shown as escapes, wherever it is told."""
+    """Line breaks in messages are shown as escapes, on both streams."""
     forged = "one\ntwo\u2028three"
 
     say(forged)
@@ -88,7 +88,7 @@ def test_a_pipe_cuts_no_table_of_an_evaluation(
 def test_a_terminal_of_no_width_still_shows_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """COLUMNS=0 says that nobody knows the width, not that there is no room."""
+    """COLUMNS=0 means that the width is unknown, not that there is no room."""
     monkeypatch.setenv("COLUMNS", "0")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
@@ -98,8 +98,8 @@ def test_a_terminal_of_no_width_still_shows_tables(
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks")]
+    ("number", "message"), [(0, "0 chunks"), (1, "1 chunk"), (2, "2 chunks")]
 )
-def test_one_is_not_told_as_many(number: int, told: str) -> None:
+def test_one_is_counted_in_the_singular(number: int, message: str) -> None:
     """Numbers go with their nouns."""
-    assert counted(number, "chunk") == told
+    assert counted(number, "chunk") == message

@@ -16,7 +16,7 @@ name: Mood
 prefix: M_
 scores: {0: fine, 1: low}
 items:
-  Mood: {about: how somebody feels, keywords: [sad, happy]}
+  Mood: {about: how the person feels, keywords: [sad, happy]}
 """
 
 
@@ -89,7 +89,7 @@ def test_the_block_for_a_prompt_is_printed(built: None) -> None:
     ]
 
 
-def test_the_record_tells_every_candidate_of_every_item(built: None) -> None:
+def test_the_record_has_every_candidate_of_every_item(built: None) -> None:
     """All references are weighed for each item, not only the nearest few."""
     shown = chosen(Sleep="I wake at four every night", Tired=["no energy at all"])
 
@@ -100,7 +100,7 @@ def test_the_record_tells_every_candidate_of_every_item(built: None) -> None:
     assert shown["text"].count("Score:") == 4
 
 
-def test_too_little_evidence_is_told(built: None) -> None:
+def test_too_little_evidence_is_reported(built: None) -> None:
     """An item that is not searched for does not vanish in silence."""
     path = write("evidence.json", {"Sleep": "I wake at four", "Tired": "yes"})
 
@@ -134,7 +134,7 @@ def test_a_participant_of_the_evaluation_is_refused_as_reference() -> None:
     assert "evaluation split are among the references: R02, R05" in ran.complaint(3)
 
 
-def test_nobody_is_a_reference_for_himself(built: None) -> None:
+def test_a_participant_is_no_reference_for_themselves(built: None) -> None:
     """Split integrity is checked again when references are chosen."""
     evidence = {"participant": "r02", "evidence": {"Sleep": "I wake at three"}}
     path = write("evidence.json", evidence)
@@ -302,11 +302,11 @@ def test_quotes_are_found_by_keywords_without_a_model() -> None:
     Path("T07.txt").write_text("\n".join(lines))
 
     shown = kept("references", "extract", "T07.txt", "--json").json
-    told = kept("references", "extract", "T07.txt").out
+    output = kept("references", "extract", "T07.txt").out
 
     assert shown["participant"] == "T07"
     assert shown["evidence"]["Sleep"] == ["I cannot fall asleep."]
-    assert "Sleep\n    I cannot fall asleep.\n" in told
+    assert "Sleep\n    I cannot fall asleep.\n" in output
 
 
 def test_an_embedder_of_another_dimension_is_refused(

@@ -1,4 +1,4 @@
-"""``kept select``: passages that somebody else found, from a file or a pipe."""
+"""``kept select``: passages of another retriever, from a file or a pipe."""
 
 import json
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_people_get_passages_and_the_funnel() -> None:
     assert "3 recalled + 0 added = 1 selected + 2 dropped" in ran.out
 
 
-def test_a_passage_without_title_and_source_is_told_by_its_id() -> None:
+def test_a_passage_without_title_and_source_is_shown_by_its_id() -> None:
     """What is not known of a passage leaves no gap."""
     ran = kept(
         *("select", QUESTION, "--scores", "distance", "--embedder", "hash"),
@@ -91,7 +91,7 @@ def test_a_knowledge_base_weighs_the_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         (b"nonsense\n", "standard input:1: not JSON"),
         (b'{"text": "a", "rank": 1}\n', "there is no field 'rank' in a passage; known"),
@@ -101,13 +101,13 @@ def test_a_knowledge_base_weighs_the_words(tmp_path: Path) -> None:
         (b'{"text": "a"}\n', "passage 1 has no score"),
     ],
 )
-def test_a_line_that_is_no_passage_is_named(line: bytes, told: str) -> None:
+def test_a_line_that_is_no_passage_is_named(line: bytes, message: str) -> None:
     """One line on standard error: where, what, and what was expected."""
     ran = kept(
         *("select", QUESTION, "--scores", "rerank", "--embedder", "hash"), stdin=line
     )
 
-    assert told in ran.complaint(3)
+    assert message in ran.complaint(3)
 
 
 def test_the_meaning_of_scores_has_to_be_said() -> None:
@@ -119,19 +119,19 @@ def test_the_meaning_of_scores_has_to_be_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("store", "told"),
+    ("store", "message"),
     [
         ("", "--store (KEPT_STORE) is ''; expected text"),
         ("milvus://127.0.0.1:port/kept", "KEPT_STORE is refused: its port"),
     ],
 )
-def test_the_store_is_read_as_by_other_commands(store: str, told: str) -> None:
+def test_the_store_is_read_as_by_other_commands(store: str, message: str) -> None:
     """An empty one is no folder, and an address is no path."""
     options = ("--scores", "distance", "--embedder", "hash")
 
     ran = kept("select", QUESTION, *options, "--store", store, stdin=b"")
 
-    assert told in ran.complaint(2)
+    assert message in ran.complaint(2)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

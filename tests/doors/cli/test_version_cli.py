@@ -14,11 +14,11 @@ from kept.doors import about
 from kept.stores.sqlite.schema import VERSION
 
 
-def test_the_version_is_told_with_what_it_runs_on() -> None:
+def test_the_version_is_printed_with_what_it_runs_on() -> None:
     """Four lines: the version, Python, SQLite with the schema, and the extras."""
     first, python, sqlite, extras = kept("--version").out.splitlines()
 
-    assert first.startswith(f"kept {version('kept')}")
+    assert first.startswith(f"kept {version('kept-rag')}")
     assert python.startswith(f"Python {platform.python_version()} on ")
     assert sqlite == f"SQLite {apsw.sqlite_lib_version()}, store schema {VERSION}"
     assert extras.startswith("extras: ")
@@ -52,7 +52,7 @@ def test_options_without_a_command_are_refused() -> None:
     assert "a command is missing" in kept("--").complaint(2)
 
 
-def test_the_commit_of_the_build_is_told(
+def test_the_commit_of_the_build_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A wheel has a note of it beside its modules."""
@@ -62,7 +62,7 @@ def test_the_commit_of_the_build_is_told(
     assert kept("--version", "--json").json["commit"] == "0123456789ab"
 
 
-def test_a_package_that_is_missing_is_told_for_its_extra() -> None:
+def test_a_missing_package_is_printed_for_its_extra() -> None:
     """An extra is there when all of its packages are."""
     facts = about.About(
         version="1.0",

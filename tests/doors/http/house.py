@@ -15,7 +15,7 @@ OpenHouse = Callable[..., "House"]
 
 @dataclass
 class Hands:
-    """The hands of a clock that move only when told to."""
+    """A clock that moves only when a test moves it."""
 
     now: float = 1_800_000_000.0
 
@@ -86,10 +86,10 @@ class House:
 def problem(response: Response, status: int, code: str) -> dict[str, Any]:
     """Return the problem that a response holds, which must be this one."""
     assert response.headers["content-type"] == "application/problem+json", response.text
-    told: dict[str, Any] = response.json()
-    assert (response.status_code, told["code"]) == (status, code), told
-    assert told["status"] == status
-    assert told["type"] == f"urn:kept:problem:{code}"
-    assert told["instance"].endswith(response.headers["x-request-id"])
+    body: dict[str, Any] = response.json()
+    assert (response.status_code, body["code"]) == (status, code), body
+    assert body["status"] == status
+    assert body["type"] == f"urn:kept:problem:{code}"
+    assert body["instance"].endswith(response.headers["x-request-id"])
     assert "Traceback" not in response.text
-    return told
+    return body

@@ -166,7 +166,7 @@ def test_a_revoked_key_opens_nothing(house: House) -> None:
 
 
 def test_a_key_cannot_revoke_itself(house: House) -> None:
-    """Nobody locks themselves out by mistake."""
+    """A key cannot revoke itself."""
     own = house.key("admin").split("_")[1]
 
     problem(house.ask("DELETE", f"/v1/keys/{own}"), 422, "invalid_input")
@@ -203,7 +203,7 @@ def test_a_key_of_all_tenants_says_whose_it_means(house: House) -> None:
 
 
 def test_a_session_needs_its_csrf_token_to_change_anything(house: House) -> None:
-    """A page of somebody else can send the cookie, but not the token."""
+    """A page of another site can send the cookie, but not the token."""
     signed = house.client.post("/v1/session", json={"key": house.key("writer")})
     body = {"documents": [{"text": "Some text to keep."}]}
     token = signed.json()["csrf_token"]

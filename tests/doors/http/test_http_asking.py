@@ -112,14 +112,14 @@ def test_a_streamed_answer_is_the_whole_answer_in_pieces(stocked: House) -> None
     response = stocked.ask(
         "POST", "/v1/ask", json={"question": QUESTION, "stream": True}
     )
-    told = events(response.text)
+    reported = events(response.text)
 
     assert response.headers["content-type"].startswith("text/event-stream")
-    assert told[0][0] == "found"
-    pieces = "".join(value["text"] for name, value in told if name == "piece")
+    assert reported[0][0] == "found"
+    pieces = "".join(value["text"] for name, value in reported if name == "piece")
     assert pieces == whole["text"]
-    assert told[-1][0] == "answer"
-    answer = told[-1][1]
+    assert reported[-1][0] == "answer"
+    answer = reported[-1][1]
     assert answer.pop("trace") == response.headers["kept-trace"]
     assert same(answer) == same(whole)
 
@@ -132,7 +132,7 @@ def test_filters_narrow_the_search(stocked: House) -> None:
     assert found["refused"]["reason"] == "nothing_relevant"
 
 
-def test_a_wrong_date_is_told(stocked: House) -> None:
+def test_a_wrong_date_is_rejected(stocked: House) -> None:
     """A filter that is none is refused in plain words."""
     response = stocked.search(QUESTION, filters={"since": "yesterday"})
 
@@ -155,7 +155,7 @@ def test_limits_of_a_question(open_house: OpenHouse) -> None:
 
 
 class TestCache:
-    """An answer is remembered as long as it is true, for whoever asked."""
+    """An answer is cached per caller, as long as the state is unchanged."""
 
     def outcome(self, house: House, question: str = QUESTION, **more: Any) -> str:  # noqa: ANN401 -- of a search
         """Search and say whether the answer was remembered."""
@@ -196,7 +196,7 @@ class TestCache:
         assert self.outcome(stocked) == "miss"
 
     def test_another_ingest_of_another_tenant_does_not(self, stocked: House) -> None:
-        """Nobody learns from the cache what others do."""
+        """The cache reveals nothing about other tenants."""
         self.outcome(stocked)
 
         stocked.add("Trainees have 30 days of leave.", tenant="globex")
@@ -380,13 +380,13 @@ class TestTraces:
         found = stocked.search(both).json()["selected"]
         before = stocked.ask("GET", "/v1/settings").json()
 
-        told = stocked.ask(
+        reported = stocked.ask(
             "POST", "/v1/settings/preview", json={"set": {"top_k": 1}}
         ).json()
 
         assert len(found) == 2
-        assert (told["questions"], told["different"]) == (1, 1)
-        [moved] = told["differences"][0]["moved"]
+        assert (reported["questions"], reported["different"]) == (1, 1)
+        [moved] = reported["differences"][0]["moved"]
         assert (moved["kind"], moved["chunk_id"]) == ("lost", found[1]["chunk_id"])
         assert stocked.ask("GET", "/v1/settings").json() == before
         [row] = stocked.audit(action="settings.preview")

@@ -20,7 +20,7 @@ def test_what_is_too_old_is_forgotten() -> None:
 
 
 def test_one_who_asks_much_does_not_drive_out_the_others() -> None:
-    """Where room is needed, the oldest of whoever has the most goes."""
+    """A full cache evicts the oldest entry of the tenant with the most entries."""
     cache: ResponseCache[int] = ResponseCache(180, 10, Hands())
     cache.put(("quiet", "question"), 0)
     for number in range(50):

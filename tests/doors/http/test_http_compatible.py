@@ -31,19 +31,19 @@ def test_a_vector_store_is_searched(stocked: House) -> None:
     path = "/v1/vector_stores/default/search"
     body = {"query": QUESTION, "max_num_results": 3, "rewrite_query": False}
 
-    told = stocked.ask("POST", path, json=body).json()
+    reported = stocked.ask("POST", path, json=body).json()
     own = stocked.search(QUESTION, k=3).json()["selected"]
 
-    assert told["object"] == "vector_store.search_results.page"
-    assert [one["attributes"]["chunk_id"] for one in told["data"]] == [
+    assert reported["object"] == "vector_store.search_results.page"
+    assert [one["attributes"]["chunk_id"] for one in reported["data"]] == [
         one["chunk_id"] for one in own
     ]
-    first = told["data"][0]
+    first = reported["data"][0]
     assert first["filename"] == "Handbook"
     assert first["score"] == own[0]["relevance"]
     assert first["attributes"]["year"] == 2026
     assert first["content"] == [{"type": "text", "text": own[0]["text"]}]
-    assert told["has_more"] is False
+    assert reported["has_more"] is False
 
 
 def test_filters_and_thresholds_of_a_vector_store(stocked: House) -> None:
@@ -63,7 +63,7 @@ def test_filters_and_thresholds_of_a_vector_store(stocked: House) -> None:
     assert found(ranking_options={"score_threshold": 1.0}) == []
 
 
-def test_a_vector_store_of_somebody_else_is_not_there(stocked: House) -> None:
+def test_a_vector_store_of_another_tenant_is_not_found(stocked: House) -> None:
     """Its name is the tenant's."""
     path = "/v1/vector_stores/globex/search"
 
@@ -97,7 +97,7 @@ def test_texts_are_embedded(stocked: House) -> None:
 def test_an_embedder_that_fails_is_in_the_audit(
     stocked: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the code that the client was told."""
+    """With the code that the client received."""
 
     def unreachable(embedder: HashEmbedder, texts: Sequence[str]) -> NoReturn:
         msg = "the embedder is not there"
@@ -129,14 +129,14 @@ def test_texts_are_reranked_as_if_they_were_stored(stocked: House) -> None:
     own = stocked.search(QUESTION).json()["selected"][0]
     texts = ["The weather is fine.", f"Handbook\n{own['text']}"]
 
-    told = stocked.ask(
+    reported = stocked.ask(
         "POST",
         "/v1/rerank",
         json={"query": QUESTION, "documents": texts, "return_documents": True},
     ).json()
 
-    best = told["results"][0]
-    assert [one["index"] for one in told["results"]] == [1, 0]
+    best = reported["results"][0]
+    assert [one["index"] for one in reported["results"]] == [1, 0]
     assert best["relevance_score"] == pytest.approx(own["relevance"])
     assert best["document"] == {"text": texts[1]}
     [row] = stocked.audit(action="rerank")
@@ -148,13 +148,13 @@ def test_reranking_takes_objects_and_gives_the_best(stocked: House) -> None:
     documents = [{"text": "a pump"}, {"text": "days of leave"}]
     body = {"query": QUESTION, "documents": documents, "top_n": 1}
 
-    told = stocked.ask("POST", "/v1/rerank", json=body).json()
+    reported = stocked.ask("POST", "/v1/rerank", json=body).json()
     wrong = stocked.ask(
         "POST", "/v1/rerank", json={"query": "a b", "documents": [{"title": "x"}]}
     )
 
-    assert told["results"][0]["index"] == 1
-    assert len(told["results"]) == 1
+    assert reported["results"][0]["index"] == 1
+    assert len(reported["results"]) == 1
     problem(wrong, 422, "invalid_input")
 
 
@@ -167,7 +167,7 @@ def test_dify_retrieves(stocked: House) -> None:
         "metadata_condition": None,
     }
 
-    told = stocked.ask("POST", "/retrieval", json=body).json()
+    reported = stocked.ask("POST", "/retrieval", json=body).json()
     none = stocked.ask(
         "POST",
         "/retrieval",
@@ -175,7 +175,7 @@ def test_dify_retrieves(stocked: House) -> None:
     ).json()
     other = stocked.ask("POST", "/retrieval", json={**body, "knowledge_id": "globex"})
 
-    [record] = [r for r in told["records"] if r["title"] == "Handbook"]
+    [record] = [r for r in reported["records"] if r["title"] == "Handbook"]
     assert record["content"] == "Employees have 28 days of leave a year."
     assert 0.1 <= record["score"] <= 1.0
     assert record["metadata"]["year"] == 2026

@@ -226,8 +226,8 @@ def test_nested_filters_reach_the_search(house: House) -> None:
 
     def found(filters: dict[str, Any]) -> set[str]:
         body = {"query": QUESTION, "filters": filters}
-        told = house.ask("POST", "/v1/vector_stores/default/search", json=body)
-        return {one["filename"] for one in told.json()["data"]}
+        reported = house.ask("POST", "/v1/vector_stores/default/search", json=body)
+        return {one["filename"] for one in reported.json()["data"]}
 
     body = {"question": QUESTION, "filters": ours}
     selected = house.ask("POST", "/v1/search", json=body).json()["selected"]

@@ -111,7 +111,7 @@ def test_a_header_that_never_ends_gets_400(house: House) -> None:
 def test_an_offer_of_another_protocol_is_answered_and_not_logged(
     house: House, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Some clients offer h2c with every request; a warning for each helps nobody."""
+    """Some clients offer h2c with every request; a warning for each helps no one."""
     monkeypatch.setattr("kept.doors.http.server.KeptServer.run", lambda *_, **__: None)
     monkeypatch.setattr("kept.doors.http.server._bound", lambda *_: Unbound())
     run(house.client.app, lambda line: None)

@@ -55,6 +55,22 @@ def test_a_text_becomes_a_document(house: House) -> None:
     assert (chunk["text"], chunk["tags"]) == (TEXT, ["leave"])
 
 
+def test_sources_that_are_not_listed_are_retired(house: House) -> None:
+    """Pruning is for every door: of a prefix, what is not listed goes."""
+    for name in ("handbook/leave", "handbook/travel", "crm/1"):
+        house.add(f"A text about {name}, which is a source.", source_uri=name)
+
+    body = {"prefix": "handbook/", "keep": ["handbook/leave"]}
+    answer = house.ask("POST", "/v1/documents/prune", json=body)
+    left = house.ask("GET", "/v1/documents").json()["documents"]
+    empty = house.ask("POST", "/v1/documents/prune", json={"prefix": ""})
+
+    [receipt] = answer.json()["receipts"]
+    assert (receipt["status"], receipt["source_uri"]) == ("deleted", "handbook/travel")
+    assert {one["source_uri"] for one in left} == {"handbook/leave", "crm/1"}
+    assert empty.status_code == 422
+
+
 def test_files_become_documents_and_broken_ones_say_why(house: House) -> None:
     """Each file has its receipt; one that cannot be read fails alone."""
     files = [
@@ -157,7 +173,7 @@ def test_lists_go_on_where_the_page_before_ended(house: House) -> None:
     assert len(receipts) == 7
 
 
-def test_a_page_is_not_disturbed_by_what_comes_in(house: House) -> None:
+def test_a_list_page_is_stable_while_documents_arrive(house: House) -> None:
     """A document that is added later does not repeat or hide another."""
     handed(house, [f"Text number {n}." for n in range(4)], params={"wait": 60})
     first = house.ask("GET", "/v1/documents", params={"limit": 2}).json()
@@ -171,7 +187,7 @@ def test_a_page_is_not_disturbed_by_what_comes_in(house: House) -> None:
     assert len(seen) == len(set(seen)) == 5
 
 
-def test_a_cursor_of_somebody_else_is_refused(house: House) -> None:
+def test_a_cursor_of_another_tenant_is_refused(house: House) -> None:
     """Whatever it holds, it breaks nothing."""
     for name in LISTS:
         for cursor in NO_CURSORS:
@@ -196,7 +212,7 @@ def test_a_read_has_an_etag_that_changes_with_what_is_read(house: House) -> None
 
 
 def test_a_deleted_document_is_gone(house: House) -> None:
-    """Nobody finds it, and the ledger remembers."""
+    """No search finds it, and the ledger keeps the row."""
     name = house.add(TEXT)["document_id"]
 
     receipt = house.ask("DELETE", f"/v1/documents/{name}").json()
@@ -209,10 +225,10 @@ def test_a_deleted_document_is_gone(house: House) -> None:
     assert ledger[0]["status"] == "deleted"
 
 
-def test_a_document_that_is_not_there_is_told_in_words_of_this_door(
+def test_a_missing_document_error_names_the_http_route(
     house: House,
 ) -> None:
-    """Whoever came over HTTP has no command line to be sent to."""
+    """An error over HTTP does not name a command to run."""
     house.add(TEXT)
     asked = {"named": "nothing", "question": "how many days of leave"}
 
@@ -222,8 +238,8 @@ def test_a_document_that_is_not_there_is_told_in_words_of_this_door(
         (house.ask("POST", "/v1/why-not", json=asked), "list of documents"),
         (house.ask("GET", "/v1/aliases/x"), "list of aliases"),
     ):
-        told = problem(response, 404, "not_found")["detail"]
-        assert told.endswith(f"; the {has} has those that are")
+        answer = problem(response, 404, "not_found")["detail"]
+        assert answer.endswith(f"; the {has} has those that are")
 
 
 def test_a_repeated_text_is_an_alias_that_can_be_undone(house: House) -> None:
@@ -272,7 +288,7 @@ class TestIdempotency:
         problem(response, 422, "idempotency_key_reused")
 
     def test_keys_of_two_principals_are_two_keys(self, house: House) -> None:
-        """Nobody can guess what another has sent."""
+        """An idempotency key reveals nothing about another caller's request."""
         headers = {"idempotency-key": "one"}
         handed(house, [TEXT], headers=headers)
 
@@ -329,7 +345,7 @@ class TestIdempotency:
 class TestJobs:
     """Jobs are followed, cancelled, and limited."""
 
-    def test_events_tell_the_progress_and_the_end(self, house: House) -> None:
+    def test_events_report_progress_and_end(self, house: House) -> None:
         """The last event is how the job ended."""
         job = handed(house, [f"Text number {n}." for n in range(5)]).json()
 
@@ -338,8 +354,8 @@ class TestJobs:
         last = stream.strip().split("\n\n")[-1]
         name, data = last.split("\n")
         assert name == "event: end"
-        told = json.loads(data.removeprefix("data: "))
-        assert (told["state"], told["done"]) == ("done", 5)
+        body = json.loads(data.removeprefix("data: "))
+        assert (body["state"], body["done"]) == ("done", 5)
 
     def test_a_job_of_another_tenant_is_not_there(self, house: House) -> None:
         """It cannot be read, followed or cancelled."""
@@ -360,9 +376,9 @@ class TestJobs:
         with held(house):
             handed(house, ["The first text of all."])
             job = handed(house, [TEXT]).json()["job_id"]
-            told = house.ask("POST", f"/v1/jobs/{job}/cancel").json()
+            body = house.ask("POST", f"/v1/jobs/{job}/cancel").json()
 
-        assert told["state"] == "cancelled"
+        assert body["state"] == "cancelled"
         again = house.ask("GET", f"/v1/jobs/{job}").json()
         assert (again["state"], again["done"]) == ("cancelled", 0)
         with pytest.raises(FileNotFoundError):
@@ -387,10 +403,10 @@ class TestJobs:
         house.ask("POST", f"/v1/jobs/{job}/cancel")
         house.ask("GET", f"/v1/jobs/{job}/events")
 
-        told = house.ask("GET", f"/v1/jobs/{job}").json()
+        body = house.ask("GET", f"/v1/jobs/{job}").json()
         stored = list(paged(house, "/v1/documents", "documents", 200))
-        assert told["state"] in ("cancelled", "done")
-        assert len(stored) == told["counts"].get("created", 0)
+        assert body["state"] in ("cancelled", "done")
+        assert len(stored) == body["counts"].get("created", 0)
 
 
 class held:  # noqa: N801 -- read as a word
@@ -436,15 +452,15 @@ def test_a_form_that_stops_in_a_file_is_refused_whole(house: House) -> None:
         "POST", "/v1/documents/files", content=cut + b"\r\n--x--", headers=form
     )
 
-    told = problem(refused, 400, "invalid_form")
-    assert told["detail"] == "the multipart body ends before its last boundary"
+    reported = problem(refused, 400, "invalid_form")
+    assert reported["detail"] == "the multipart body ends before its last boundary"
     assert (whole.status_code, whole.json()["sources"]) == (202, 2)
 
 
 @pytest.mark.parametrize(
     "kind", ["application/json", "text/plain", "application/x-www-form-urlencoded"]
 )
-def test_files_that_are_not_sent_as_a_form_are_told_how(
+def test_files_not_sent_as_a_form_are_refused_with_advice(
     house: House, kind: str
 ) -> None:
     """What is missing is not a field, but the form."""
@@ -452,5 +468,5 @@ def test_files_that_are_not_sent_as_a_form_are_told_how(
         "POST", "/v1/documents/files", content=b"{}", headers={"content-type": kind}
     )
 
-    told = problem(response, 415, "unsupported_media_type")
-    assert "multipart/form-data" in told["detail"]
+    answer = problem(response, 415, "unsupported_media_type")
+    assert "multipart/form-data" in answer["detail"]

@@ -1,4 +1,4 @@
-"""Ending a server: whoever interrupts again leaves nothing open."""
+"""Ending a server: a second interrupt leaves nothing open."""
 
 import asyncio
 import logging

@@ -41,7 +41,7 @@ def test_every_get_route_answers_head(house: House) -> None:
 
 
 def test_the_head_of_a_stream_ends_at_once(house: House) -> None:
-    """Nobody is followed for an answer that is over, also while the job runs."""
+    """No stream stays open after HEAD, even while the job runs."""
     house.service.runner.stop()
     given = {"documents": [{"text": "The canteen serves soup at noon."}]}
     job = house.ask("POST", "/v1/documents", json=given).json()["job_id"]
@@ -61,7 +61,7 @@ def test_head_asks_who_asks(house: House) -> None:
 
 
 def test_a_route_that_has_no_get_has_no_head(house: House) -> None:
-    """What it has is told."""
+    """The 405 of a route without GET has its Allow header."""
     head = house.ask("HEAD", "/v1/search")
 
     assert (head.status_code, head.headers["allow"]) == (405, "POST")
@@ -69,12 +69,12 @@ def test_a_route_that_has_no_get_has_no_head(house: House) -> None:
 
 
 def test_head_is_counted_as_such_under_its_route(house: House) -> None:
-    """Metrics tell it from GET."""
+    """Metrics count HEAD separately from GET."""
     house.ask("HEAD", "/v1/documents/x")
 
-    told = house.ask("GET", "/metrics", tenant=None).text
+    shown = house.ask("GET", "/metrics", tenant=None).text
     counted = '{method="HEAD",route="/v1/documents/{document_id}",status="404"} 1.0'
-    assert f"kept_http_requests_total{counted}" in told
+    assert f"kept_http_requests_total{counted}" in shown
 
 
 def test_the_document_of_the_api_does_not_name_it() -> None:

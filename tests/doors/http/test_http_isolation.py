@@ -117,7 +117,7 @@ def test_a_tenant_sees_what_it_would_see_alone(sequence: list[Step]) -> None:
     """The answers of a tenant do not change with what others do in between.
 
     Documents, ids, scores, IDF, caches, traces, audit, ledger and settings: the
-    whole of what is seen is compared with a run in which nobody else is there.
+    whole of what is seen is compared with a run in which the tenant is alone.
     """
     with opened() as house:
         together: dict[str, list[Any]] = {tenant: [] for tenant in TENANTS}

@@ -102,7 +102,7 @@ def test_no_page_shows_a_word_of_another_tenant(
 
 @pytest.mark.parametrize("path", ["/evaluation", "/tenant"])
 def test_pages_of_all_tenants_are_closed_to_one(house: House, path: str) -> None:
-    """An admin of one tenant is told so, on a page."""
+    """An admin of one tenant gets an error page."""
     page = seen(house, path, "acme")
 
     assert page.status_code == 403
@@ -110,7 +110,7 @@ def test_pages_of_all_tenants_are_closed_to_one(house: House, path: str) -> None
 
 
 def test_a_trace_of_another_tenant_cannot_be_asked_about(house: House) -> None:
-    """Why not, by the page of a trace that is somebody else's, is not found."""
+    """Why not, on the page of another tenant's trace, is not found."""
     house.add("The marmalade of hall 1 is counted.", tenant="acme")
     house.search("how is the marmalade of hall 1 counted?", tenant="acme")
     [trace] = house.ask("GET", "/v1/traces", tenant="acme").json()["traces"]

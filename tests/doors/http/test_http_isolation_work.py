@@ -1,4 +1,4 @@
-"""What others hold cannot be told from how long an answer takes."""
+"""The work for an answer reveals nothing about what other tenants store."""
 
 import threading
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 from house import House, OpenHouse
 
 TEXT = "Employees have 28 days of leave a year."
-# Words that the tenant knows, words that only another knows, and words of nobody.
+# Words of the tenant, words of another tenant only, and words of no tenant.
 QUESTIONS = (
     "how many days of leave do employees have?",
     "how many zeppelins does the harbour of Flensburg moor?",
@@ -36,11 +36,11 @@ class Work:
         """Count what a connection does from now on."""
         connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, self._heard)
 
-    def _heard(self, told: dict[str, Any]) -> None:
-        reads = told["sql"].lstrip().upper().startswith(("SELECT", "WITH"))
+    def _heard(self, message: dict[str, Any]) -> None:
+        reads = message["sql"].lstrip().upper().startswith(("SELECT", "WITH"))
         if reads and threading.current_thread().name.startswith("kept-http"):
-            steps = told["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
-            self.steps[told["sql"]] += steps
+            steps = message["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"]
+            self.steps[message["sql"]] += steps
 
     @contextmanager
     def counted(self) -> Iterator[Counter[str]]:

@@ -1,4 +1,4 @@
-"""Killed in the middle of streams and jobs, again and again, and started anew."""
+"""A service that is killed in streams and jobs, and started again."""
 
 import json
 import math
@@ -62,7 +62,7 @@ def test_killed_in_the_middle_of_an_answer(
 ) -> None:
     """The client sees it break off, and after a restart the question is answered.
 
-    No answer that nobody got is in the audit, and the store is sound.
+    Every audited answer was sent, and the store is sound.
     """
     store = tmp_path / "kb"
     server, act = slow
@@ -110,7 +110,7 @@ def test_asked_to_stop_in_the_middle_of_an_answer(
 
 
 def turned_away(served: Served) -> bool:
-    """Tell whether the service stops to take questions, within a while."""
+    """Return whether the service stops accepting questions before a deadline."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
@@ -124,7 +124,7 @@ def turned_away(served: Served) -> bool:
 
 
 def test_killed_again_and_again_a_job_ends_once(tmp_path: Path) -> None:
-    """Three kills while somebody follows: every file is stored exactly once.
+    """Three kills while a client follows the job: every file is stored exactly once.
 
     The followers see their streams break off, and the next one goes on where the
     job is.
@@ -151,18 +151,18 @@ def test_killed_again_and_again_a_job_ends_once(tmp_path: Path) -> None:
                 if kill < 3:
                     seen.append(followed_a_little(served, client, job, beyond=seen[-1]))
                     continue
-                told = last_event(client, job)
+                reported = last_event(client, job)
                 receipts = receipts_of(client, job)
                 stored = client.get("/v1/documents", params={"limit": 200}).json()
                 served.stop(signal.SIGTERM)
 
     assert seen == sorted(set(seen)), seen
     assert seen[-1] < FILES
-    assert (told["state"], told["done"]) == ("done", FILES)
+    assert (reported["state"], reported["done"]) == ("done", FILES)
     assert [one["source_uri"] for one in receipts] == [
         f"upload:{n:03d}.md" for n in range(1, FILES + 1)
     ]
-    assert len(stored["documents"]) + told["counts"].get("reused", 0) == FILES
+    assert len(stored["documents"]) + reported["counts"].get("reused", 0) == FILES
     assert kept("doctor", "--store", store).code == 0
 
 

@@ -16,7 +16,7 @@ JOBS, TEXTS = 3, 40
 
 
 def handed_in(client: httpx.Client, number: int) -> str:
-    """Hand texts in that nobody has handed in before, and return their job."""
+    """Submit new texts, and return their job."""
     numbers = range(number * TEXTS, (number + 1) * TEXTS)
     texts = [f"Text {n} tells of topic {n * 7919}." for n in numbers]
     body = {"documents": [{"text": text} for text in texts]}
@@ -43,8 +43,8 @@ def unfinished(client: httpx.Client, jobs: list[str]) -> int:
 def taken_in(served: Served) -> int:
     """Return how many documents this node has taken in."""
     with served.client() as client:
-        told = client.get("/metrics").text
-    counts = re.findall(r"^kept_documents_total\{.*\} (\S+)$", told, re.MULTILINE)
+        response = client.get("/metrics").text
+    counts = re.findall(r"^kept_documents_total\{.*\} (\S+)$", response, re.MULTILINE)
     return int(sum(map(float, counts)))
 
 
@@ -63,7 +63,7 @@ def documents(client: httpx.Client) -> int:
 def test_nodes_share_jobs_and_stand_in_for_one_that_is_killed(
     tmp_path: Path, make_database: Callable[[], str]
 ) -> None:
-    """Each text is stored once, each receipt is there once, whoever did the work."""
+    """Each text is stored once, with one receipt, whichever process ran the job."""
     store = make_database()
     with (
         serving(store, log_file=tmp_path / "one.log") as one,
@@ -78,11 +78,11 @@ def test_nodes_share_jobs_and_stand_in_for_one_that_is_killed(
             if unfinished(client, jobs) < JOBS:
                 jobs.append(handed_in(client, len(jobs)))
         one.stop(signal.SIGKILL)
-        told = ended(other, jobs)
+        reported = ended(other, jobs)
         receipts = [receipts_of(other, job) for job in jobs]
         stored = documents(other)
 
-    assert [job["done"] for job in told] == [TEXTS] * len(jobs)
+    assert [job["done"] for job in reported] == [TEXTS] * len(jobs)
     assert [len(found) for found in receipts] == [TEXTS] * len(jobs)
     assert stored == len(jobs) * TEXTS
     statuses = [receipt["status"] for found in receipts for receipt in found]

@@ -121,7 +121,7 @@ def test_every_route_is_described() -> None:
 
 
 def test_bodies_have_examples() -> None:
-    """Whoever reads it sees what a question and a document look like."""
+    """The schema has examples of a question and of a document."""
     schemas = OPENAPI["components"]["schemas"]
 
     for name in ("SearchIn", "DocumentsIn", "RetrievalIn", "RerankIn", "EmbeddingsIn"):
@@ -136,7 +136,7 @@ def bodies(of: type[Body] = Body) -> Iterator[type[Body]]:
 
 
 def test_examples_would_be_taken() -> None:
-    """Whoever sends one as it stands is not refused for it."""
+    """Every example is a valid request."""
     schemas = OPENAPI["components"]["schemas"]
     examples = [
         (body, example)
@@ -150,12 +150,12 @@ def test_examples_would_be_taken() -> None:
     assert {"WhyIn", "WhyNotIn"} < {body.__name__ for body, _ in examples}
 
 
-def test_every_schema_is_told_of_somewhere() -> None:
+def test_every_schema_is_referenced() -> None:
     """Clients that are generated have no type that nothing answers with."""
-    told = json.dumps(OPENAPI)
+    reported = json.dumps(OPENAPI)
 
     for name in OPENAPI["components"]["schemas"]:
-        assert f'#/components/schemas/{name}"' in told, name
+        assert f'#/components/schemas/{name}"' in reported, name
 
 
 def test_names_of_operations_are_unique() -> None:

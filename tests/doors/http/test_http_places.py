@@ -28,7 +28,7 @@ def followed(house: House, job: str, tenant: str = "default") -> Response:
     ("most", "shares"),
     [(64, [32, 16, 8, 4, 2, 1, 1, 0]), (2, [1, 1, 0]), (1, [1, 0])],
 )
-def test_nobody_has_more_than_are_free(most: int, shares: list[int]) -> None:
+def test_no_tenant_has_more_streams_than_are_free(most: int, shares: list[int]) -> None:
     """The greediest leaves as many as it took, and the next one finds them."""
     places = StreamPlaces(most)
 
@@ -54,7 +54,7 @@ def test_a_place_that_is_given_back_is_free() -> None:
 def test_a_tenant_with_its_share_waits_and_others_do_not(
     open_house: OpenHouse,
 ) -> None:
-    """429 for whoever has its share, 503 where there is none left."""
+    """429 for a tenant that has used its share, 503 if none is left."""
     house = open_house(streams=4)
     jobs = {
         tenant: house.ask(

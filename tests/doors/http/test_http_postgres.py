@@ -44,7 +44,7 @@ def test_the_health_of_the_service_is_that_of_its_server(house: House) -> None:
 
 
 def test_pages_and_fates_are_read_from_the_server(house: House) -> None:
-    """Every list has a page, empty or not, and a deleted document is told."""
+    """Every list has a page, empty or not, and a deleted document is reported."""
     empty = [visitor(house).get(page).status_code for page in PAGES]
     gone = house.add("The pump of model TW-C235 costs 410 euro without tax.")
     house.add("Employees have 28 days of leave a year.")
@@ -52,9 +52,9 @@ def test_pages_and_fates_are_read_from_the_server(house: House) -> None:
     house.ask("DELETE", f"/v1/documents/{gone['document_id']}")
     body = {"question": "What does the pump cost?", "named": gone["document_id"]}
 
-    told = house.ask("POST", "/v1/why-not", json=body)
+    reported = house.ask("POST", "/v1/why-not", json=body)
 
     assert empty == [200] * len(PAGES)
     assert [visitor(house).get(page).status_code for page in PAGES] == empty
-    assert told.status_code == 200, told.text
-    assert "deleted" in told.text
+    assert reported.status_code == 200, reported.text
+    assert "deleted" in reported.text

@@ -85,7 +85,7 @@ def test_every_code_is_documented_and_used() -> None:
         assert source.count(f'"{code}"') >= 2, code
 
 
-def test_what_is_wrong_inside_is_not_told() -> None:
+def test_internal_errors_are_not_shown() -> None:
     """Paths and backends stay in the log."""
     inside = problem_of(errors.StoreFullError("no room on /srv/secret"))
     outside = problem_of(errors.InputError("the question is empty"))
@@ -100,25 +100,23 @@ def test_a_body_that_is_not_as_documented(house: House) -> None:
     for body, code in BAD_BODIES:
         response = house.ask("POST", "/v1/search", content=body, headers=headers)
 
-        told = problem(response, CODES[code].status, code)
+        answer = problem(response, CODES[code].status, code)
         assert len(response.content) < 2_000
         if code == "invalid_request":
-            assert told["errors"][0]["at"][0] == "body"
+            assert answer["errors"][0]["at"][0] == "body"
 
 
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "application/xml"]
 )
-def test_a_body_of_another_type_is_told_which_one_to_send(
-    house: House, kind: str
-) -> None:
+def test_a_body_of_another_type_is_refused_with_advice(house: House, kind: str) -> None:
     """JSON that is not said to be JSON is not taken for a wrong field."""
     body, headers = b'{"question": "days of leave"}', {"content-type": kind}
 
     response = house.ask("POST", "/v1/search", content=body, headers=headers)
 
-    told = problem(response, 415, "unsupported_media_type")
-    assert "Content-Type: application/json" in told["detail"]
+    answer = problem(response, 415, "unsupported_media_type")
+    assert "Content-Type: application/json" in answer["detail"]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +126,7 @@ def test_a_body_of_another_type_is_told_which_one_to_send(
         ("multipart/form-data; boundary=x", b"abc", "multipart"),
     ],
 )
-def test_a_form_that_cannot_be_read_is_not_told_to_be_json(
+def test_a_broken_form_is_not_reported_as_broken_json(
     house: House, kind: str, body: bytes, why: str
 ) -> None:
     """What is wrong with it is said."""
@@ -140,16 +138,16 @@ def test_a_form_that_cannot_be_read_is_not_told_to_be_json(
 
 
 def test_a_field_is_refused_in_words_of_ours(house: House) -> None:
-    """Nothing of Python or of the framework is told."""
+    """The message has no words of Python or of the framework."""
     both = {"documents": [{"text": "a", "url": "http://b"}]}
 
     sent = house.ask("POST", "/v1/documents", json=both)
     no_file = house.ask("POST", "/v1/documents/files", files={"files": (None, "a")})
 
-    told = problem(sent, 422, "invalid_request")["detail"]
-    assert told == "body.documents.0: give either text or url"
-    told = problem(no_file, 422, "invalid_request")["detail"]
-    assert told == "body.files.0: expected a file with a name"
+    reported = problem(sent, 422, "invalid_request")["detail"]
+    assert reported == "body.documents.0: give either text or url"
+    reported = problem(no_file, 422, "invalid_request")["detail"]
+    assert reported == "body.files.0: expected a file with a name"
 
 
 def test_what_is_not_there(house: House) -> None:
@@ -189,7 +187,7 @@ def test_a_body_that_is_too_large_is_not_read(
     problem(large, 413, "body_too_large")
 
 
-def test_a_bug_is_told_without_its_traceback(tmp_path: Path) -> None:
+def test_a_bug_is_reported_without_its_traceback(tmp_path: Path) -> None:
     """The client gets a request id, the server goes on."""
     settings = Settings.of({"store": str(tmp_path / "kb"), "embedder": "hash"})
     app = build(settings)
@@ -237,7 +235,7 @@ def test_overload_is_answered_early(open_house: OpenHouse) -> None:
     assert house.search(LONG_AGO).is_success
 
 
-def test_work_that_nobody_waits_for_still_counts() -> None:
+def test_abandoned_work_still_counts() -> None:
     """A request that was cancelled leaves its thread busy until it is done."""
     free, busy = threading.Event(), threading.Event()
 
@@ -255,7 +253,7 @@ def test_work_that_nobody_waits_for_still_counts() -> None:
         with pytest.raises(Problem):
             await workers(int)
         free.set()
-        while workers.inside:  # noqa: ASYNC110 -- it tells nobody
+        while workers.inside:  # noqa: ASYNC110 -- it has no event to wait for
             await asyncio.sleep(0.001)
         seen.append(await workers(int))
         workers.close()
@@ -267,7 +265,7 @@ def test_work_that_nobody_waits_for_still_counts() -> None:
 def test_what_was_done_is_answered_however_much_is_waiting(
     open_house: OpenHouse,
 ) -> None:
-    """A write that is done is not told to have failed, and is not done again."""
+    """A completed write is not reported as failed, and not repeated."""
     house = open_house(threads=1, queue=0)
     key, _ = house.service.access.create("writers", Role.WRITER, "default")
     caller = Caller(house.service, key, "default")
@@ -302,8 +300,8 @@ def test_a_service_that_stops_takes_nothing_new(house: House) -> None:
     response = house.search(LONG_AGO)
 
     problem(response, 503, "shutting_down")
-    told = problem(house.client.get("/ready"), 503, "not_ready")
-    assert told["checks"]["accepting"] is False
+    answer = problem(house.client.get("/ready"), 503, "not_ready")
+    assert answer["checks"]["accepting"] is False
     assert house.client.get("/health").is_success
 
 
@@ -352,8 +350,10 @@ def test_metrics_count_what_guardrails_did_in_total(house: House) -> None:
 
     text = house.ask("GET", "/metrics", tenant=None).text
 
-    told = dict(re.findall(r'kept_guardrails_total{counter="(\w+)"} ([\d.]+)', text))
-    assert {name: int(float(count)) for name, count in told.items()} == expected
+    reported = dict(
+        re.findall(r'kept_guardrails_total{counter="(\w+)"} ([\d.]+)', text)
+    )
+    assert {name: int(float(count)) for name, count in reported.items()} == expected
     assert expected["gated"] == 1
     assert expected["protected"] == 1
     assert expected["filtered_by_floor"] >= 1
@@ -385,13 +385,13 @@ def test_problems_have_their_own_media_type(house: House) -> None:
 
 
 def test_half_a_character_is_refused_in_plain_words(house: House) -> None:
-    """Nobody who sends JSON has to know what a codec is."""
+    """The message about bad JSON does not mention codecs."""
     response = house.ask(
         "POST", "/v1/search", content=HALF, headers={"content-type": "application/json"}
     )
 
-    told = problem(response, 422, "invalid_request")
-    assert told["detail"] == "body: half a character, '\\ud800'; send whole ones"
+    answer = problem(response, 422, "invalid_request")
+    assert answer["detail"] == "body: half a character, '\\ud800'; send whole ones"
 
 
 def test_a_redirect_stays_on_the_address_that_was_asked(house: House) -> None:
@@ -407,8 +407,8 @@ def test_a_redirect_stays_on_the_address_that_was_asked(house: House) -> None:
     assert response.headers["location"] == "/v1/documents?limit=1"
 
 
-def test_a_request_that_takes_too_long_to_end_is_told_so(house: House) -> None:
-    """Whoever still sends when the time to finish is over gets a problem, no 500."""
+def test_a_request_cut_off_at_shutdown_gets_503(house: House) -> None:
+    """A request cut off at shutdown gets a problem with status 503, not a 500."""
     sent: list[Message] = []
 
     async def never() -> Message:

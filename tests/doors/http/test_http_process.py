@@ -43,7 +43,7 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
     """Whether it was killed or asked to stop, every text is stored exactly once.
 
     A kill may fall between the storing of texts and the note that they are stored;
-    those are told as unchanged, and they are no more than are worked on at once.
+    those get 'unchanged', and there are no more of them than fit in one batch.
     """
     store = tmp_path / "kb"
     with serving(store) as served, served.client() as client:
@@ -53,7 +53,7 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
 
     with serving(store) as served, served.client(key) as client:
         again = served.key
-        told = last_event(client, job)
+        reported = last_event(client, job)
         receipts = receipts_of(client, job)
         cursor, stored = None, 0
         while True:
@@ -66,11 +66,13 @@ def test_a_job_goes_on_after_a_restart(tmp_path: Path, sign: signal.Signals) -> 
         served.stop(signal.SIGTERM)
 
     assert again is None
-    assert told["state"] == "done"
-    assert told["done"] == len(receipts) == len(TEXTS)
+    assert reported["state"] == "done"
+    assert reported["done"] == len(receipts) == len(TEXTS)
     assert stored == handed_in
-    assert sum(told["counts"].get(s, 0) for s in ("created", "unchanged")) == len(TEXTS)
-    stored_but_not_told = told["counts"].get("unchanged", 0)
+    assert sum(reported["counts"].get(s, 0) for s in ("created", "unchanged")) == len(
+        TEXTS
+    )
+    stored_but_not_told = reported["counts"].get("unchanged", 0)
     assert stored_but_not_told <= (AT_WORK if sign == signal.SIGKILL else 0)
     assert list((store / "spool").iterdir()) == []
 
@@ -126,18 +128,18 @@ def test_before_there_is_a_key_only_this_machine_is_listened_to(
     tmp_path: Path,
 ) -> None:
     """Another address is refused with what to do; a configured key allows it."""
-    told = kept("serve", "--store", tmp_path / "kb", *HASH, "--host", "0.0.0.0")  # noqa: S104 -- refused
+    ran = kept("serve", "--store", tmp_path / "kb", *HASH, "--host", "0.0.0.0")  # noqa: S104 -- refused
 
-    assert "there is no key yet" in told.complaint(2)
+    assert "there is no key yet" in ran.complaint(2)
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported(tmp_path: Path) -> None:
     """In one line, with what to do."""
     with serving(tmp_path / "kb") as served:
         port = served.url.rpartition(":")[2]
-        told = kept("serve", "--store", tmp_path / "other", *HASH, "--port", port)
+        ran = kept("serve", "--store", tmp_path / "other", *HASH, "--port", port)
 
-    assert "choose another --host or --port" in told.complaint(3)
+    assert "choose another --host or --port" in ran.complaint(3)
 
 
 def test_a_small_answer_does_not_wait_for_the_next(tmp_path: Path) -> None:

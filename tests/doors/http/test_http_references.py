@@ -32,13 +32,13 @@ def chosen(house: House, **given: object) -> Any:  # noqa: ANN401 -- a response
 def test_a_questionnaire_of_ones_own_is_built_and_chosen_from(house: House) -> None:
     """Entries carry its prefix and the label of the item that was asked about."""
     response = built(house, transcripts=TALK, questionnaire=MOODS)
-    told = chosen(
+    reported = chosen(
         house, evidence={"Worry": ["bills worry me a lot"]}, questionnaire=MOODS
     ).json()
 
     assert response.json()["counts"] == {"created": 2}
     assert response.json()["questionnaire"] == "Moods"
-    assert "(Mood_Worry Score: 2)\nI worry about bills" in told["text"]
+    assert "(Mood_Worry Score: 2)\nI worry about bills" in reported["text"]
     assert [row["action"] for row in house.audit()] == [
         "references",
         "references.build",
@@ -46,7 +46,7 @@ def test_a_questionnaire_of_ones_own_is_built_and_chosen_from(house: House) -> N
 
 
 def test_who_is_left_out_of_a_build_is_no_reference_any_more(house: House) -> None:
-    """Nobody stays who has been taken out of the transcripts."""
+    """Participants who are no longer in the transcripts are removed."""
     built(house, transcripts=TALK, questionnaire=MOODS)
 
     again = built(house, transcripts=TALK[:1], questionnaire=MOODS).json()
@@ -54,7 +54,7 @@ def test_who_is_left_out_of_a_build_is_no_reference_any_more(house: House) -> No
     assert again["counts"] == {"unchanged": 1, "deleted": 1}
 
 
-def test_faults_of_questionnaire_and_transcripts_are_told(house: House) -> None:
+def test_faults_of_questionnaire_and_transcripts_are_reported(house: House) -> None:
     """Items that are not there, both splits at once, keys that are none."""
     wrong = [{"participant": "A", "lines": ["x y"], "labels": {"Sleep": 1}}]
     odd = {**MOODS, "items": {"no key": {}}}

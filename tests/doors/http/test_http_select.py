@@ -49,10 +49,10 @@ def test_filters_leave_passages_out(house: House) -> None:
     """What does not pass is not even in the record."""
     filters = {"none_of": [{"documents": ["pump"]}]}
 
-    told = select(house, filters=filters).json()
+    body = select(house, filters=filters).json()
 
-    assert [row["chunk_id"] for row in told["selected"]] == ["leave"]
-    assert told["record"]["dropped"] == 0
+    assert [row["chunk_id"] for row in body["selected"]] == ["leave"]
+    assert body["record"]["dropped"] == 0
 
 
 def test_a_selection_is_in_the_audit(house: House) -> None:
@@ -65,7 +65,7 @@ def test_a_selection_is_in_the_audit(house: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         ({"scores": "loss"}, "what the scores mean is 'loss'"),
         ({"scores": "cosine"}, "which is no cosine"),
@@ -77,20 +77,20 @@ def test_a_selection_is_in_the_audit(house: House) -> None:
     ],
 )
 def test_what_cannot_be_used_is_a_problem(
-    house: House, more: dict[str, Any], told: str
+    house: House, more: dict[str, Any], message: str
 ) -> None:
     """The detail says what was met and what is expected."""
     response = select(house, **more)
 
     assert 400 <= response.status_code < 500
     assert (
-        told
+        message
         in problem(response, response.status_code, response.json()["code"])["detail"]
     )
 
 
 @pytest.mark.parametrize(
-    ("score", "told"),
+    ("score", "message"),
     [
         ("NaN", "infinite or NaN"),
         ("-Infinity", "infinite or NaN"),
@@ -98,7 +98,7 @@ def test_what_cannot_be_used_is_a_problem(
     ],
 )
 def test_a_score_that_is_no_number_is_refused(
-    house: House, score: str, told: str
+    house: House, score: str, message: str
 ) -> None:
     """Also where JSON was stretched to carry it."""
     body = '{"question": "days of leave a year", "scores": "rerank", "passages": '
@@ -109,4 +109,4 @@ def test_a_score_that_is_no_number_is_refused(
         headers={"content-type": "application/json"},
     )
 
-    assert told in problem(response, 422, "invalid_request")["detail"]
+    assert message in problem(response, 422, "invalid_request")["detail"]

@@ -1,4 +1,4 @@
-"""Traces: every answer names the one it left, and numbers tell nothing of others."""
+"""Traces: every answer names its own, and numbers reveal nothing about others."""
 
 import json
 from typing import Any
@@ -22,9 +22,9 @@ def stocked(house: House) -> House:
 
 def trace(house: House, name: str, tenant: str = "default") -> dict[str, Any]:
     """Return a trace by its name."""
-    told = house.ask("GET", f"/v1/traces/{name}", tenant=tenant)
-    assert told.status_code == 200, told.text
-    whole: dict[str, Any] = told.json()
+    reported = house.ask("GET", f"/v1/traces/{name}", tenant=tenant)
+    assert reported.status_code == 200, reported.text
+    whole: dict[str, Any] = reported.json()
     return whole
 
 
@@ -32,11 +32,11 @@ def test_a_search_names_its_trace_beside_the_answer(stocked: House) -> None:
     """The body stays what it is; the header leads to the path of every candidate."""
     response = stocked.search(QUESTION)
 
-    told = trace(stocked, response.headers["kept-trace"])
+    answer = trace(stocked, response.headers["kept-trace"])
 
-    record, path = response.json()["record"], told["path"]
+    record, path = response.json()["record"], answer["path"]
     assert "trace" not in response.json()
-    assert told["no"] == 1
+    assert answer["no"] == 1
     assert {k: path[k] for k in ("recalled", "added", "selected", "dropped")} == {
         k: record[k] for k in ("recalled", "added", "selected", "dropped")
     }
@@ -87,8 +87,8 @@ def test_word_for_word_answers_come_from_the_cache(stocked: House) -> None:
     assert [row["cached"] for row in stocked.audit(action="ask")] == [True, True, False]
 
 
-def test_an_ingest_makes_the_answer_anew(stocked: House) -> None:
-    """What is known of yesterday's documents is not told today."""
+def test_an_ingest_invalidates_the_cached_answer(stocked: House) -> None:
+    """A cached answer is not used after a document was added."""
     body = {"question": QUESTION}
     stocked.ask("POST", "/v1/ask", json=body)
     stocked.add("Employees have 30 days of leave a year since 2026.", title="News")
@@ -99,7 +99,7 @@ def test_an_ingest_makes_the_answer_anew(stocked: House) -> None:
 
 
 def test_a_tenant_without_documents_leaves_no_trace(house: House) -> None:
-    """There is nobody to record for, so no trace is promised."""
+    """An unknown tenant has no record, so no trace is named."""
     response = house.search(QUESTION, tenant="nobody")
 
     assert response.status_code == 200
@@ -107,7 +107,7 @@ def test_a_tenant_without_documents_leaves_no_trace(house: House) -> None:
 
 
 def test_numbers_of_traces_and_ledger_count_within_the_tenant(stocked: House) -> None:
-    """Whoever is busy beside one does not show in one's own numbers."""
+    """Trace numbers do not reveal how busy other tenants are."""
     for text in ("A first text of theirs.", "Another text, about valves."):
         stocked.add(text, tenant="globex")
     for question in ("valves of theirs", "first text of theirs"):
@@ -124,7 +124,7 @@ def test_numbers_of_traces_and_ledger_count_within_the_tenant(stocked: House) ->
     assert numbers("/v1/ledger", "ledger", "globex") == [2, 1]
 
 
-def test_cursors_of_documents_do_not_tell_their_age(stocked: House) -> None:
+def test_cursors_of_documents_do_not_reveal_their_age(stocked: House) -> None:
     """Ages count all tenants' documents, so they are masked; pages still fit."""
     for place in range(3):
         stocked.add(f"Text number {place} about valves.", tenant="globex")
@@ -187,7 +187,7 @@ def test_older_stores_get_numbers_of_their_own(house: House) -> None:
         assert rows.fetchall() == [(1, 1), (2, 1), (1, 2)]
 
 
-def test_aliases_and_chunks_come_in_pages(house: House) -> None:
+def test_aliases_and_chunks_are_paginated(house: House) -> None:
     """The next page goes on behind the one before, to the end."""
     text = "\n\n".join(
         f"Paragraph {n} tells of valve {n}. " + "word " * 150 for n in range(5)
@@ -221,8 +221,8 @@ def test_what_a_model_writes_is_not_remembered(
     open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It may say something else the next time; word for word it is remembered."""
-    told = streams(piece("28 days [1]."), piece("", "stop"), "[DONE]")
-    with serving(told) as model:
+    received = streams(piece("28 days [1]."), piece("", "stop"), "[DONE]")
+    with serving(received) as model:
         monkeypatch.setenv("KEPT_LLM_MODEL", "loopback")
         monkeypatch.setenv("KEPT_LLM_BASE_URL", model.url)
         house = open_house()

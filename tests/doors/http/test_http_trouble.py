@@ -39,8 +39,8 @@ def test_a_model_that_cannot_be_reached_is_a_problem(mute: House) -> None:
     """Nothing falls back in silence, and the audit hears of it."""
     response = mute.ask("POST", "/v1/ask", json={"question": QUESTION})
 
-    told = problem(response, 502, "backend_failed")
-    assert "127.0.0.1:9" not in told["detail"]
+    answer = problem(response, 502, "backend_failed")
+    assert "127.0.0.1:9" not in answer["detail"]
     row = mute.audit(action="ask")[0]
     assert (row["outcome"], row["code"]) == ("failed", "backend_failed")
 
@@ -63,9 +63,9 @@ def test_without_the_model_the_answer_is_word_for_word(mute: House) -> None:
     """Who asks for extracts needs no model."""
     body = {"question": QUESTION, "extractive": True}
 
-    told = mute.ask("POST", "/v1/ask", json=body).json()
+    reported = mute.ask("POST", "/v1/ask", json=body).json()
 
-    assert told["kind"] == "extractive"
+    assert reported["kind"] == "extractive"
 
 
 def test_a_reader_who_leaves_is_noted(house: House) -> None:
@@ -90,7 +90,7 @@ def test_a_job_waits_for_trouble_to_pass(house: House) -> None:
 
     def troubled(tenant: str) -> KnowledgeBase:
         if next(failures, None) is not None:
-            msg = "somebody else is writing"
+            msg = "another writer is active"
             raise StoreBusyError(msg)
         return base_of(tenant)
 
@@ -102,7 +102,7 @@ def test_a_job_waits_for_trouble_to_pass(house: House) -> None:
 
 
 def test_a_write_that_is_still_running_is_not_done_twice(house: House) -> None:
-    """The second one is told to wait."""
+    """The second request gets 409."""
     token = house.key("writer")
     key = house.service.access.check(token)
     assert key is not None
@@ -169,11 +169,11 @@ def test_references_are_those_of_the_command_line(house: House, tmp_path: Path) 
     typed = kept("references", "for", examples_few_shot.EVIDENCE, *options).json
 
     assert over_http.is_success, over_http.text
-    told = over_http.json()
-    for one in (told, typed):
+    reported = over_http.json()
+    for one in (reported, typed):
         for found in one["items"].values():
             del found["timings"]
-    assert told == typed
+    assert reported == typed
 
 
 def test_evaluation_runs_are_listed_to_those_who_have_all_tenants(
@@ -201,9 +201,9 @@ def test_evaluation_runs_are_listed_to_those_who_have_all_tenants(
     broken = house.ask("GET", "/v1/evaluation/runs/broken.jsonl", tenant=None)
 
     assert [run["name"] for run in listed] == ["broken.jsonl", "first/run.jsonl"]
-    told = problem(broken, 422, "invalid_input")["detail"]
-    assert told == listed[0]["error"]
-    assert told.startswith("broken.jsonl, line 1")
+    reported = problem(broken, 422, "invalid_input")["detail"]
+    assert reported == listed[0]["error"]
+    assert reported.startswith("broken.jsonl, line 1")
     assert str(tmp_path) not in json.dumps(listed)
     assert listed[1]["means"] == {"nDCG@10": 0.5}
     assert one["records"][0]["question_id"] == "q1"

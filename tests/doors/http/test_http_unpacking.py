@@ -92,9 +92,9 @@ def test_a_body_that_is_large_when_unpacked_is_too_large(open_house: OpenHouse) 
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 100_000
 
-    told = problem(packed(house, bomb), 413, "body_too_large")
+    reported = problem(packed(house, bomb), 413, "body_too_large")
 
-    assert "when unpacked" in told["detail"]
+    assert "when unpacked" in reported["detail"]
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000_000])
@@ -125,13 +125,13 @@ def test_an_empty_body_needs_no_packing() -> None:
     ],
     ids=["plain", "torn", "longer"],
 )
-def test_a_body_that_is_no_gzip_is_told_so(house: House, body: bytes, why: str) -> None:
+def test_a_body_that_is_no_gzip_is_refused(house: House, body: bytes, why: str) -> None:
     """It is not taken for broken JSON."""
     assert why in problem(packed(house, body), 400, "invalid_encoding")["detail"]
 
 
 @pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "deflate"])
-def test_other_packings_are_told_which_one_is_taken(
+def test_other_encodings_are_refused_with_the_supported_one(
     house: House, encoding: str
 ) -> None:
     """Also by the header that clients look for."""
@@ -141,7 +141,7 @@ def test_other_packings_are_told_which_one_is_taken(
     assert refused.headers["accept-encoding"] == "gzip"
 
 
-def test_a_stranger_is_told_nothing_of_packing(house: House) -> None:
+def test_without_a_key_nothing_is_said_about_encodings(house: House) -> None:
     """Who asks comes before what is sent."""
     sent = house.client.post(
         "/v1/search", content=b"x", headers={"content-encoding": "br"}

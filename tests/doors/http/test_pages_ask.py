@@ -22,7 +22,7 @@ def asked(house: House, question: str = QUESTION, **fields: str) -> str:
 
 
 def test_the_first_page_is_ask(house: House) -> None:
-    """Whoever opens the service without a path is led to Ask."""
+    """The root path redirects to Ask."""
     response = visitor(house).get("/")
 
     assert (response.status_code, response.headers["location"]) == (303, "/ask")
@@ -104,7 +104,7 @@ def test_a_refusal_says_what_to_ask_instead(house: House) -> None:
     assert 'id="source-1"' not in page
 
 
-def test_a_question_that_says_nothing_is_told_so(house: House) -> None:
+def test_a_question_without_content_gets_guidance(house: House) -> None:
     """A vague question is turned away with what would help."""
     house.add(LEAVE)
 

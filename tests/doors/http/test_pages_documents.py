@@ -17,8 +17,8 @@ def ended(browser: Browser, path: str) -> Response:
     raise AssertionError(page.text)
 
 
-def test_files_are_handed_in_by_a_form(house: House) -> None:
-    """A form with files becomes a job, whose page tells what became of each."""
+def test_files_are_submitted_by_a_form(house: House) -> None:
+    """A form with files becomes a job, whose page shows the receipt of each."""
     browser = visitor(house, "writer")
     files = [
         ("files", ("a.txt", b"The canteen opens at eleven and closes at two.")),
@@ -39,7 +39,7 @@ def test_files_are_handed_in_by_a_form(house: House) -> None:
     assert "2 created" in page.text
 
 
-def test_a_text_and_a_url_are_handed_in_by_forms(house: House) -> None:
+def test_a_text_and_a_url_are_submitted_by_forms(house: House) -> None:
     """A text is stored; a URL of a host that is not allowed fails in plain words."""
     browser = visitor(house, "writer")
     shown = browser.get("/documents")
@@ -161,7 +161,7 @@ def test_a_long_document_shows_its_chunks_page_by_page(house: House) -> None:
     assert len(seen) > 20
 
 
-def test_deleting_asks_first_and_tells_after(house: House) -> None:
+def test_deleting_asks_first_and_confirms_after(house: House) -> None:
     """The button opens a question; what is sent deletes and leaves a row."""
     receipt = house.add("Employees have 28 days of leave.", title="Leave")
     path = f"/documents/{receipt['document_id']}"
@@ -213,7 +213,7 @@ def test_all_jobs_are_listed_page_by_page(house: House) -> None:
 
 
 def test_what_is_not_here_is_said_on_a_page(house: House) -> None:
-    """Unknown documents, jobs and cursors are told like any error."""
+    """Unknown documents, jobs and cursors get an error page."""
     browser = visitor(house)
 
     assert browser.get("/documents/none").status_code == 404

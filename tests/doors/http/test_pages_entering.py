@@ -92,7 +92,7 @@ def test_every_form_needs_its_token(house: House) -> None:
 
 
 def test_a_wrong_key_is_said_beside_the_field(house: House) -> None:
-    """Nobody is let in with a wrong key, and the field says so to all readers."""
+    """A wrong key is rejected, and screen readers announce the message."""
     response = stranger(house).post("/sign-in", data={"key": "kept_x_<b>"})
 
     assert response.status_code == 401
@@ -102,8 +102,8 @@ def test_a_wrong_key_is_said_beside_the_field(house: House) -> None:
     assert COOKIE not in response.cookies
 
 
-def test_a_form_of_another_site_signs_nobody_in(house: House) -> None:
-    """A visitor cannot be signed in as somebody else from outside."""
+def test_a_form_of_another_site_signs_no_one_in(house: House) -> None:
+    """Another site cannot sign a visitor in under another key."""
     headers = {**HTML, "sec-fetch-site": "cross-site"}
 
     response = stranger(house).client.post(
@@ -135,7 +135,7 @@ def test_signing_out_ends_the_session(house: House) -> None:
     assert later.get("/tenant").headers["location"].startswith("/sign-in")
 
 
-def test_whoever_opens_every_tenant_can_choose_one(house: House) -> None:
+def test_a_key_for_every_tenant_can_choose_one(house: House) -> None:
     """The chosen tenant, whatever its name, is the one that pages show."""
     browser = visitor(house, tenant=None)
     page = browser.get("/tenant")
@@ -168,7 +168,7 @@ def test_every_page_forbids_what_it_does_not_need(house: House) -> None:
         assert " style=" not in response.text
 
 
-def test_people_are_told_of_errors_on_a_page(house: House) -> None:
+def test_errors_are_shown_on_a_page(house: House) -> None:
     """A browser gets a page with the request's id; a program gets a problem."""
     page = visitor(house).get("/nowhere")
     program = house.client.get("/nowhere")
@@ -183,7 +183,7 @@ def test_people_are_told_of_errors_on_a_page(house: House) -> None:
 
 
 def test_a_service_in_trouble_still_makes_a_page(open_house: OpenHouse) -> None:
-    """A key that asks too often is told so, with how long to wait."""
+    """A rate-limited key gets a page with the time to wait."""
     house = open_house(rate_per_minute=1)
     browser = visitor(house)
 

@@ -35,12 +35,12 @@ class Seen(HTMLParser):
         if tag in {"img", "iframe", "object", "embed", "base", "style", "math"}:
             self.dangers.append(f"<{tag}>")
         for name, value in attrs:
-            told = (value or "").strip().lower()
+            reported = (value or "").strip().lower()
             active = name in {"href", "src", "action", "formaction"}
             if name.startswith("on") or name == "style":
                 self.dangers.append(f"{tag} {name}")
-            if active and told.startswith(("javascript:", "data:", "//", "http")):
-                self.dangers.append(f"{tag} {name}={told}")
+            if active and reported.startswith(("javascript:", "data:", "//", "http")):
+                self.dangers.append(f"{tag} {name}={reported}")
 
 
 def pages_with(house: House, payloads: list[str]) -> dict[str, str]:
@@ -82,7 +82,7 @@ def pages_with(house: House, payloads: list[str]) -> dict[str, str]:
     return shown
 
 
-def test_nothing_that_is_handed_in_becomes_markup(house: House) -> None:
+def test_nothing_submitted_becomes_markup(house: House) -> None:
     """Titles, texts, sources, tags, labels, metadata, types and questions are text."""
     for path, page in pages_with(house, list(SOME)).items():
         assert Seen(page).dangers == [], path

@@ -77,8 +77,8 @@ def write_run(folder: Path, name: str, gains: list[float], **more: Any) -> None:
                 )
             )
         writer.finish()
-    told = {"query": "<u>question</u> 0", "record": RECORD}
-    (folder / name / "traces" / "0.json").write_text(json.dumps(told), "utf-8")
+    reported = {"query": "<u>question</u> 0", "record": RECORD}
+    (folder / name / "traces" / "0.json").write_text(json.dumps(reported), "utf-8")
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def page(house: House, path: str) -> str:
-    """Return the text of a page for whoever administers all tenants."""
+    """Return the text of a page for an admin of all tenants."""
     response = visitor(house, "admin", None).get(path)
     assert response.status_code == 200, response.text
     return str(response.text)

@@ -13,7 +13,7 @@ TEXT = (
 )
 
 
-def test_the_ledger_tells_rule_and_similarity(house: House) -> None:
+def test_the_ledger_shows_rule_and_similarity(house: House) -> None:
     """A reused text names its rule, its similarity and the document it became."""
     house.add(TEXT, title="Leave", source_uri="one")
     near = house.add(f"{TEXT} Truly.", source_uri="two")
@@ -92,12 +92,12 @@ def test_a_reused_text_stands_beside_its_document(house: House) -> None:
     assert "Undo" not in page
 
 
-def test_only_a_bound_that_was_passed_is_told_as_needed() -> None:
+def test_only_a_bound_that_was_passed_is_shown_as_needed() -> None:
     """A few characters at the end of a short text are a trifle without the other."""
-    told = {"delta_chars": 13, "under": 32, "whole_text_above": 0.95}
+    reported = {"delta_chars": 13, "under": 32, "whole_text_above": 0.95}
 
-    short = dict(measured({**told, "whole_text": 0.92}))
-    long = dict(measured({**told, "whole_text": 0.99}))
+    short = dict(measured({**reported, "whole_text": 0.92}))
+    long = dict(measured({**reported, "whole_text": 0.99}))
 
     assert short["Characters more"] == "13 (fewer than 32 needed)"
     assert short["Whole texts alike"] == "0.92"
@@ -133,7 +133,7 @@ def test_undo_of_an_exact_copy_forgets_it(house: House) -> None:
     assert "exact copy is forgotten" in browser.get(sent.headers["location"]).text
 
 
-def test_a_near_miss_is_told(house: House) -> None:
+def test_a_near_miss_is_shown(house: House) -> None:
     """A text that was nearly reused says of which document, and why it was not."""
     house.add(TEXT, title="Leave of 28", source_uri="one")
     other = house.add(TEXT.replace("28", "30"), source_uri="two")

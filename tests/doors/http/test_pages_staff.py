@@ -75,7 +75,7 @@ class TestAudit:
         for action in noted:
             assert f"<option>{action}</option>" in text
 
-    def test_long_audits_come_in_pages(self, stocked: House) -> None:
+    def test_long_audits_are_paginated(self, stocked: House) -> None:
         """The next page goes on where this one ends."""
         for number in range(55):
             stocked.search(f"question {number} about days of leave")
@@ -97,13 +97,13 @@ class TestAudit:
         [row] = list(csv.DictReader(io.StringIO(table.text)))
         assert (row["action"], row["outcome"]) == ("search", "answered")
         assert json.loads(row["facts"])["counts"]["recalled"] == 1
-        [told] = [json.loads(line) for line in lines.text.splitlines()]
-        assert told["relevanceTop"] > 0
+        [reported] = [json.loads(line) for line in lines.text.splitlines()]
+        assert reported["relevanceTop"] > 0
         assert 'filename="kept-audit.csv"' in table.headers["content-disposition"]
         assert browser.get("/audit.exe").status_code == 404
 
     def test_cells_are_no_formulas(self, stocked: House) -> None:
-        """What somebody typed does not run in a spreadsheet."""
+        """User input in the CSV cannot run as a spreadsheet formula."""
         stocked.ask("PATCH", "/v1/settings", json={"policy": {"keep_questions": True}})
         stocked.search('=HYPERLINK("http://127.0.0.1","days of leave")')
 
@@ -132,7 +132,7 @@ class TestSettings:
     def test_every_setting_is_shown_with_its_origin(
         self, stocked: House, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Default, environment and the tenant's own are told apart."""
+        """The page distinguishes defaults, the environment and the tenant's own."""
         shown = stocked.ask("GET", "/v1/settings").json()["preset_settings"]
         monkeypatch.setenv("KEPT_TOP_K", "5")
         stocked.ask("PATCH", "/v1/settings", json={"set": {"depth": 40}})
@@ -179,7 +179,7 @@ class TestSettings:
     def test_what_is_far_too_long_is_refused_in_words(
         self, stocked: House, fields: dict[str, str], status: int, why: str
     ) -> None:
-        """A form that nobody filled in by hand is no mistake of ours."""
+        """A malformed form gets an error page, not a 500."""
         response = sent(visitor(stocked), "/settings", "/settings", **fields)
 
         assert response.status_code == status
@@ -264,19 +264,21 @@ class TestKeys:
         assert token not in browser.get("/keys").text
 
     def test_every_cell_stands_under_its_heading(self, stocked: House) -> None:
-        """What a key may do and whether it may is told apart by the columns."""
+        """Role and state of a key are in separate columns."""
         text = visitor(stocked).get("/keys").text
         table = text[text.index("<thead") :]
         headings = re.findall(r"<th scope=\"col\"[^>]*>([^<]+)<", table)
         row = table[table.index("<tbody") :].split("<tr")[1]
         cells = [re.sub(r"<[^>]+>", "", one) for one in row.split("<td")[1:]]
-        told = dict(zip(headings[1:], (c.split(">", 1)[1] for c in cells), strict=True))
+        reported = dict(
+            zip(headings[1:], (c.split(">", 1)[1] for c in cells), strict=True)
+        )
 
-        assert "in use" in told["State"]
-        assert "admin" in told["Role"]
-        assert "default" in told["Tenant"]
+        assert "in use" in reported["State"]
+        assert "admin" in reported["Role"]
+        assert "default" in reported["Tenant"]
 
-    def test_whoever_has_all_tenants_can_give_that_away(self, stocked: House) -> None:
+    def test_a_key_for_all_tenants_can_create_another(self, stocked: House) -> None:
         """Others make keys of their own tenant only, whatever they send."""
         mine = visitor(stocked)
         free = visitor(stocked, "admin", None)
@@ -333,7 +335,7 @@ class TestKeys:
         assert visitor(stocked, "writer").get("/keys").status_code == 403
 
     def test_a_name_is_never_markup(self, stocked: House) -> None:
-        """Whoever names a key cannot run anything at whoever lists them."""
+        """The name of a key cannot run a script in the list of keys."""
         browser = visitor(stocked)
         name = '<img src=x onerror=alert(1)>"'
 

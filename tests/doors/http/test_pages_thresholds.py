@@ -49,7 +49,7 @@ def test_nothing_asked_yet_is_said(house: House) -> None:
 
 
 def test_a_value_is_tried_on_recorded_questions(asked: House) -> None:
-    """What would come and go is told, with its stage, and nothing is saved."""
+    """The preview lists what would change, with its stage, and saves nothing."""
     before = asked.ask("GET", "/v1/settings").json()
 
     response = tried(visitor(asked), "top_k", "1")

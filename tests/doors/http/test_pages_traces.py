@@ -53,7 +53,7 @@ def test_filters_narrow_the_list(asked: House) -> None:
     assert "No question matches these filters" in page(asked, "/traces?text=zebra")
 
 
-def test_long_lists_come_in_pages(asked: House) -> None:
+def test_long_lists_are_paginated(asked: House) -> None:
     """The next page goes on where this one ends."""
     for number in range(55):
         asked.search(f"question {number} about days of leave")
@@ -122,12 +122,12 @@ def test_why_not_names_stage_numbers_and_the_smallest_change(asked: House) -> No
 
     response = browser.send(form, "/traces/1/why-not", {"named": "prices"})
 
-    told = asked.ask(
+    reported = asked.ask(
         "POST", "/v1/why-not", json={"question": QUESTION, "named": "prices"}
     ).json()
     assert response.status_code == 200
     assert "Prices" in response.text
-    change = (told["changes"] or told["pairs"])[0]
+    change = (reported["changes"] or reported["pairs"])[0]
     assert change["settings"][0]["variable"] in response.text
     assert asked.audit(action="why_not")[-1]["target"] == "prices"
 

@@ -96,7 +96,7 @@ def test_a_pipeline_writes_its_prompt_from_kept(ours: KeptRetriever) -> None:
     json.dumps(first.to_dict(), allow_nan=False)
 
 
-def test_a_refusal_is_told(ours: KeptRetriever) -> None:
+def test_a_refusal_is_returned(ours: KeptRetriever) -> None:
     """No documents, the reason beside them."""
     ran = ours.run(OFF_TOPIC)
 
@@ -228,7 +228,7 @@ def test_filters_of_haystack_are_understood(
 
 
 @pytest.mark.parametrize(
-    ("filters", "told"),
+    ("filters", "message"),
     [
         ({"field": "content", "operator": "==", "value": 1}, "expected meta.KEY"),
         ({"field": "meta.a.b", "operator": "==", "value": 1}, "expected meta.KEY"),
@@ -238,10 +238,10 @@ def test_filters_of_haystack_are_understood(
     ],
 )
 def test_what_haystack_cannot_mean_is_refused(
-    ours: KeptRetriever, filters: dict[str, Any], told: str
+    ours: KeptRetriever, filters: dict[str, Any], message: str
 ) -> None:
     """The error says what is expected."""
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         ours.run(QUESTION, filters=filters)
 
 

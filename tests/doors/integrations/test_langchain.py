@@ -36,7 +36,7 @@ PUMP = "The pump of model TW-C235 costs 410 euro without tax."
 
 
 class Theirs(BaseRetriever):
-    """Somebody else's retriever: everything it has, whatever is asked."""
+    """Another retriever: returns everything it has for any question."""
 
     documents: list[Document]
 

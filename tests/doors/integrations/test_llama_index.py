@@ -35,7 +35,7 @@ PUMP = "The pump of model TW-C235 costs 410 euro without tax."
 
 
 class Theirs(BaseRetriever):
-    """Somebody else's retriever: everything it has, whatever is asked."""
+    """Another retriever: returns everything it has for any question."""
 
     def __init__(self, *nodes: NodeWithScore) -> None:
         super().__init__()
@@ -206,17 +206,17 @@ def test_scores_can_be_read_once_their_meaning_is_said(
         scored.postprocess_nodes(bare, query_str=QUESTION)
 
 
-def test_the_guard_tells_of_refusals_and_by_its_name(
+def test_the_guard_reports_refusals_and_its_class_name(
     theirs: Theirs, guard: KeptPostprocessor
 ) -> None:
     """A refusal, which no node can carry, is heard; events call it by its class."""
     heard: list[Found] = []
-    telling = guard.model_copy(update={"on_found": heard.append})
+    reporting = guard.model_copy(update={"on_found": heard.append})
 
-    assert telling.postprocess_nodes(theirs.nodes, query_str=OFF_TOPIC) == []
+    assert reporting.postprocess_nodes(theirs.nodes, query_str=OFF_TOPIC) == []
 
     assert heard[0].refused is not None
-    assert telling.class_name() == "KeptPostprocessor"
+    assert reporting.class_name() == "KeptPostprocessor"
 
 
 def test_a_guard_needs_the_question(theirs: Theirs, guard: KeptPostprocessor) -> None:

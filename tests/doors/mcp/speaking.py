@@ -32,7 +32,7 @@ def over_pipes(
         args=["-c", MAIN, "mcp", "--store", str(store), "--embedder", "hash", *words],
         env={
             "PYTHONPATH": str(ROOT / "src"),
-            "KEPT_MODELS": os.environ.get("KEPT_MODELS", ""),
+            "KEPT_MODELS_DIR": os.environ.get("KEPT_MODELS_DIR", ""),
             **env,
         },
     )

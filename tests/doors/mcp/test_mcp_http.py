@@ -76,14 +76,14 @@ def test_a_key_reaches_the_tenant_that_it_names(served: Served) -> None:
     """What one tenant takes in, another does not find."""
     foreign = "The Leeds office of the other tenant opens at nine."
 
-    async def tell(client: Client) -> tuple[Any, ...]:
+    async def calls(client: Client) -> tuple[Any, ...]:
         return (await client.call_tool("ingest", {"text": foreign}),)
 
     async def ask(client: Client) -> tuple[Any, ...]:
         return (await client.call_tool("search", {"question": QUESTION}),)
 
     headers = bearer(served.key)
-    [taken] = over_http(served.url, tell, **headers, kept_tenant="other")
+    [taken] = over_http(served.url, calls, **headers, kept_tenant="other")
     [theirs] = over_http(served.url, ask, **headers, kept_tenant="other")
     [ours] = over_http(served.url, ask, **headers)
 
@@ -127,6 +127,33 @@ def test_a_key_does_what_its_role_allows_and_leaves_its_mark(
     [answered] = [row for row in rows if row.action == "mcp.search"]
     assert {"knowledge_base", "configuration", "vectorMax"} <= answered.facts.keys()
     assert answered.facts["counts"]["selected"] == 1
+
+
+def test_a_client_without_a_key_learns_how_to_authorise(served: Served) -> None:
+    """OAuth's protected-resource metadata, named in the challenge and readable."""
+    refused = httpx.post(served.url, json=PING, headers=ACCEPT)
+    challenge = refused.headers["www-authenticate"]
+
+    address = challenge.partition('resource_metadata="')[2].rstrip('"')
+    metadata = httpx.get(address).json()
+    root = served.url.removesuffix("/mcp") + "/.well-known/oauth-protected-resource"
+
+    assert refused.status_code == 401
+    assert challenge.startswith("Bearer resource_metadata=")
+    assert metadata["resource"] == served.url
+    assert metadata["bearer_methods_supported"] == ["header"]
+    assert httpx.get(root).json() == metadata
+
+
+@pytest.mark.parametrize("host", ['evil" x="', "a b", "x\u00e9"])
+def test_a_strange_host_gets_into_no_header(served: Served, host: str) -> None:
+    """The challenge names an address only if the client sent one."""
+    headers = {**ACCEPT, "host": host.encode()}
+
+    refused = httpx.post(served.url, json=PING, headers=headers)
+
+    assert refused.status_code in (400, 401, 421)
+    assert "evil" not in refused.headers.get("www-authenticate", "")
 
 
 @pytest.mark.parametrize(
@@ -211,7 +238,7 @@ def test_the_app_answers_without_a_socket_too(tmp_path: Path) -> None:
 def test_a_tenant_is_named_in_any_script_and_trouble_inside_stays_there(
     tmp_path: Path,
 ) -> None:
-    """The header is read as UTF-8; what fails in the house is told to the log only."""
+    """The header is read as UTF-8; an internal error goes to the log only."""
     settings = Settings(store=str(tmp_path / "kb"), embedder="hash")
     app = http_app(settings, service_settings(port=8750), allow_ingest=True)
     key = app.state.service.first_key()

@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_client_is_told_what_there_is_and_given_it(store: Path) -> None:
+def test_a_client_lists_and_reads_what_there_is(store: Path) -> None:
     """Tools with schemas and hints, and the JSON of the other doors.
 
     Writing is not among them unless it is allowed.
@@ -50,14 +50,14 @@ def test_a_client_is_told_what_there_is_and_given_it(store: Path) -> None:
     tools = {tool.name: tool for tool in listed.tools}
     assert list(tools) == ["search", "fetch", "ask", "why_not"]
     assert all(tool.annotations.read_only_hint for tool in tools.values())
-    assert tools["search"].input_schema["required"] == ["question"]
+    assert tools["why_not"].input_schema["required"] == ["question", "named"]
     assert tools["search"].input_schema["additionalProperties"] is False
-    assert "selected" in tools["search"].output_schema["required"]
+    assert "results" in tools["search"].output_schema["required"]
     assert "cites only what deserves it" in instructions
-    told = dict(found.structured_content)
     assert not found.is_error
-    assert told.pop("timings").keys() == printed.pop("timings").keys()
-    assert told == printed
+    [ours], [theirs] = found.structured_content["selected"], printed["selected"]
+    assert {name: theirs[name] for name in ours} == ours
+    assert "record" not in found.structured_content
     assert text_of(found).startswith("[1] ")
     assert LEEDS in text_of(found)
 
@@ -87,13 +87,13 @@ def test_only_the_protocol_is_on_standard_output(store: Path) -> None:
     assert process.stdout is not None
     process.stdin.write("".join(("this is not JSON\n", *lines)).encode())
     process.stdin.flush()
-    told: list[dict[str, Any]] = []
-    while not any(one.get("id") == 3 for one in told):
-        told.append(json.loads(process.stdout.readline()))
+    reported: list[dict[str, Any]] = []
+    while not any(one.get("id") == 3 for one in reported):
+        reported.append(json.loads(process.stdout.readline()))
     rest, log = process.communicate(timeout=120)
 
-    answers = {one["id"]: one for one in told if "id" in one}
-    assert all(one["jsonrpc"] == "2.0" for one in told)
+    answers = {one["id"]: one for one in reported if "id" in one}
+    assert all(one["jsonrpc"] == "2.0" for one in reported)
     assert rest == b""
     assert process.returncode == 0
     assert "error" in answers[2]
@@ -102,8 +102,34 @@ def test_only_the_protocol_is_on_standard_output(store: Path) -> None:
     assert b"Traceback" not in log
 
 
+def test_answers_in_flight_are_delivered_when_the_input_closes(store: Path) -> None:
+    """A shell pipes requests in and closes the pipe: every request is answered."""
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    }
+    search = {"name": "search", "arguments": {"question": QUESTION}}
+    asked = [{"id": no, "method": "tools/call", "params": search} for no in range(2, 8)]
+    calls = (
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "notifications/initialized"},
+        *asked,
+    )
+    lines = [json.dumps({"jsonrpc": "2.0", **call}) + "\n" for call in calls]
+
+    process = started("mcp", "--store", store, *HASH, stdin=subprocess.PIPE)
+    printed, _ = process.communicate("".join(lines).encode(), timeout=120)
+
+    answers = [json.loads(line) for line in printed.splitlines()]
+    results = {one["id"]: one["result"] for one in answers if "result" in one}
+    assert sorted(results) == list(range(1, 8))
+    assert all(not results[no]["isError"] for no in range(2, 8))
+    assert process.returncode == 0
+
+
 def test_an_interrupt_ends_it_without_a_traceback(store: Path) -> None:
-    """Whoever presses Control-C is told in one line, though nobody closes the input."""
+    """Control-C ends the command with one line, though the input stays open."""
     process = started("mcp", "--store", store, *HASH, stdin=subprocess.PIPE)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -143,4 +169,4 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(store: Path) -> None:
     )
 
     assert ran.returncode == 2
-    assert 'pip install "kept[mcp]"' in ran.stderr
+    assert 'pip install "kept-rag[mcp]"' in ran.stderr

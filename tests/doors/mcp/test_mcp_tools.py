@@ -1,5 +1,6 @@
 """The tools and resources of MCP, as the SDK's own client sees them."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,69 @@ def test_documents_are_asked_about_fetched_and_missed(notes: KnowledgeBase) -> N
     assert pump.structured_content["outcome"] == "dropped"
 
 
+def test_a_search_result_is_short_enough_for_a_model(base: KnowledgeBase) -> None:
+    """About 6 kB with eight long passages; the record only where it is asked for."""
+    for number in range(12):
+        line = f"Rule {number}: employees have {number + 20} days of leave a year. "
+        base.add((line * 14)[:790], source_uri=f"rule-{number}", title=f"Rule {number}")
+    question = "How many days of leave do employees have a year?"
+
+    async def talk(client: Client) -> tuple[Any, ...]:
+        short = await client.call_tool("search", {"question": question, "k": 8})
+        asked = await client.call_tool("ask", {"question": question, "k": 8})
+        whole = {"question": question, "k": 8, "explain": True}
+        return short, asked, await client.call_tool("search", whole)
+
+    short, asked, explained = in_here(base, talk)
+
+    passages = short.structured_content["selected"]
+    assert len(passages) == 8
+    assert all(one["text"].endswith(" …") for one in passages)
+    for result in (short, asked):
+        assert len(json.dumps(result.structured_content, ensure_ascii=False)) < 7_000
+        assert len(text_of(result)) < 6_500
+    assert "record" not in short.structured_content
+    assert explained.structured_content["record"]["selected"] == 8
+
+
+def test_search_and_fetch_work_as_chatgpt_calls_them(base: KnowledgeBase) -> None:
+    """OpenAI's convention: search(query) gives results, fetch(id) gives a document.
+
+    Both are JSON in the one text of the result, too.
+    """
+    web = "https://intranet.example/leave"
+    base.add("Employees have 28 days of leave.", source_uri=web, title="Leave")
+    base.add("Leave of employees is asked for in writing.", title="Forms")
+
+    async def talk(client: Client) -> tuple[Any, ...]:
+        found = await client.call_tool("search", {"query": "days of leave employees"})
+        first = found.structured_content["results"][0]["id"]
+        both = {"query": "leave", "question": "leave"}
+        return (
+            found,
+            await client.call_tool("fetch", {"id": first}),
+            await client.call_tool("search", both),
+            await client.call_tool("fetch", {"id": first, "document_id": first}),
+        )
+
+    found, fetched, both, twice = in_here(base, talk)
+
+    results = json.loads(text_of(found))["results"]
+    assert results == found.structured_content["results"]
+    assert found.structured_content.keys() == {"results"}
+    assert [(one["title"], one["url"].partition(":")[0]) for one in results] == [
+        ("Leave", "https"),
+        ("Forms", "kept"),
+    ]
+    document = json.loads(text_of(fetched))
+    assert document["id"] == results[0]["id"]
+    assert document["text"] == "Employees have 28 days of leave."
+    assert (document["title"], document["url"]) == ("Leave", web)
+    assert document["metadata"] == {}
+    assert both.is_error
+    assert twice.is_error
+
+
 def test_documents_are_resources(notes: KnowledgeBase) -> None:
     """Listed with their titles, read by their address, and refused in words."""
 
@@ -94,7 +158,7 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
             await client.call_tool("drop_tables", {})
         with pytest.raises(MCPError) as forbidden:
             await client.call_tool("ingest", {"text": "Not allowed."})
-        told = [
+        reported = [
             await client.call_tool("search", {}),
             await client.call_tool("search", {"question": 7, "kk": 1}),
             await client.call_tool("search", {"question": "  "}),
@@ -102,15 +166,17 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
             await client.call_tool("fetch", {"document_id": "nothing"}),
         ]
         alive = await client.call_tool("search", {"question": QUESTION})
-        return unknown.value, forbidden.value, told, alive
+        return unknown.value, forbidden.value, reported, alive
 
-    unknown, forbidden, told, alive = in_here(notes, talk)
+    unknown, forbidden, reported, alive = in_here(notes, talk)
 
     assert "there is no tool 'drop_tables'; known are: search, fetch" in unknown.message
     assert "there is no tool 'ingest'" in forbidden.message
-    assert all(result.is_error for result in told)
-    missing, wrong, empty, preset, document = map(text_of, told)
-    assert missing.startswith("question: Field required. The arguments of 'search'")
+    assert all(result.is_error for result in reported)
+    missing, wrong, empty, preset, document = map(text_of, reported)
+    assert missing.startswith(
+        "arguments: give a question, or a query. The arguments of 'search'"
+    )
     assert "question: Input should be a valid string" in wrong
     assert "kk: Extra inputs are not permitted" in wrong
     assert empty == "the question is empty; ask something"
@@ -119,7 +185,7 @@ def test_bad_calls_are_answered_in_words(notes: KnowledgeBase) -> None:
     assert not alive.is_error
 
 
-def test_documents_are_taken_in_where_that_is_allowed(base: KnowledgeBase) -> None:
+def test_documents_are_ingested_where_that_is_allowed(base: KnowledgeBase) -> None:
     """The receipt says what became of the text; the next search finds it."""
     given = {"text": "The sluice opens at dawn.", "title": "Sluice", "tags": ["water"]}
 
@@ -149,7 +215,27 @@ def test_documents_are_taken_in_where_that_is_allowed(base: KnowledgeBase) -> No
     assert found.structured_content["selected"][0]["title"] == "Sluice"
 
 
-def test_a_long_list_comes_in_pages(base: KnowledgeBase) -> None:
+def test_documents_that_are_gone_are_retired_where_writing_is_allowed(
+    base: KnowledgeBase,
+) -> None:
+    """Pruning is a tool of its own, and says that it destroys."""
+    given = {"text": "The sluice opens at dawn.", "source_uri": "river/sluice"}
+
+    async def talk(client: Client) -> tuple[Any, ...]:
+        await client.call_tool("ingest", given)
+        tools = await client.list_tools()
+        return tools, await client.call_tool("prune", {"prefix": "river/"})
+
+    tools, pruned = in_here(base, talk, allow_ingest=True)
+
+    [prune] = [tool for tool in tools.tools if tool.name == "prune"]
+    assert prune.annotations.destructive_hint
+    [receipt] = pruned.structured_content["receipts"]
+    assert (receipt["status"], receipt["source_uri"]) == ("deleted", "river/sluice")
+    assert base.documents() == []
+
+
+def test_a_long_list_is_paginated(base: KnowledgeBase) -> None:
     """Every document is listed once, whatever the number of pages."""
     count = 205
     for number in range(count):
@@ -170,7 +256,7 @@ def test_a_long_list_comes_in_pages(base: KnowledgeBase) -> None:
     assert len(uris) == len(set(uris)) == count
 
 
-def test_a_bug_is_told_to_the_log_and_not_to_the_client(
+def test_a_bug_goes_to_the_log_and_not_to_the_client(
     notes: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client hears that it is one, and goes on."""

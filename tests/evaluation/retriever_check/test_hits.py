@@ -80,7 +80,7 @@ def test_what_is_no_list_of_results_is_refused(returned: Any, expected: str) -> 
         hits_of(returned)
 
 
-def test_the_text_tells_results_apart() -> None:
+def test_results_without_ids_are_distinguished_by_text() -> None:
     """Chunks of one document are two results; without a text the id has to do."""
     one, same, other = hits_of([("doc", "a"), ("new", "a"), ("doc", "b")])
     bare, twin = hits_of([{"id": "x"}, {"id": "y"}])

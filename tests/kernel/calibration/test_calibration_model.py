@@ -142,7 +142,7 @@ def test_nothing_in_nothing_out() -> None:
 
 
 def test_a_missing_signal_is_named() -> None:
-    """A store that does not measure what the calibration reads is told so."""
+    """A store that does not measure a signal of the calibration raises an error."""
     bare = replace(candidate(), signals={"cosine": 0.5})
 
     with pytest.raises(MissingSignalError, match="coverage"):

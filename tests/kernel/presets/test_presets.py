@@ -115,8 +115,8 @@ def test_default_guards_on_the_absolute_channel() -> None:
         RelevanceFloor(0.0025),
         RelevanceShare(0.0175),
         DenseFloor(0.15, 0.6, "cosine", "coverage"),
-        Diversity(2, 0.15),
         DocumentLimit(4),
+        Diversity(2, 0.15, 8),
         TopK(8, by="score"),
     )
 
@@ -245,7 +245,7 @@ def test_tenant_kb_has_the_documented_guards() -> None:
         ScoreFloor(0.45),
         DenseFloor(0.15, 0.9),
         OpportunisticRerank(RelevanceReranker(), 0.45, 0.60, 20),
-        Diversity(2, 0.15),
+        Diversity(2, 0.15, 8),
         TopK(8),
     )
 
@@ -259,7 +259,7 @@ def test_tenant_kb_without_guardrails_is_plain_hybrid_search() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "tenant_kb"])
-def test_nobody_takes_a_second_look_where_there_is_nobody(name: str) -> None:
+def test_without_a_reranker_there_is_no_rerank_stage(name: str) -> None:
     """KEPT_RERANKER=none leaves the stage out, whatever the preset's switch says."""
     names = [stage.name for stage in plan(name, PARTS).pipeline.stages]
     with_one = [stage.name for stage in plan(name, ALL_PARTS).pipeline.stages]
@@ -279,7 +279,7 @@ def test_tenant_kb_has_a_toggle_for_each_guard() -> None:
     )
     strict = plan("tenant_kb", allow_keyword_top1_override=False)
 
-    assert off.pipeline == Pipeline.of(Fuse(), Diversity(2, 0.15), TopK(8))
+    assert off.pipeline == Pipeline.of(Fuse(), Diversity(2, 0.15, 8), TopK(8))
     assert DenseFloor(0.15, None) in strict.pipeline.stages
 
 

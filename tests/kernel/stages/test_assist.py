@@ -58,7 +58,7 @@ def test_small_dense_looks_at_documents_of_three_to_six_chunks(
 
 def test_what_is_beyond_the_distance_is_not_injected() -> None:
     """0.15 and no more."""
-    pool = candidates("a 0.849999999 chunks=4")
+    pool = candidates("a 0.8499 chunks=4")
 
     assert SmallDense()(QUERY, pool).kept is pool
 

@@ -144,7 +144,7 @@ def test_a_tagged_chunk_draws_on_its_share_and_then_on_the_rest() -> None:
     assert ids(ReservedTokenBudget(100, {"budget": 0.3})(QUERY, pool)) == ["a", "b"]
 
 
-def test_a_share_that_nobody_uses_is_released() -> None:
+def test_an_unused_share_is_released() -> None:
     """The best that was passed over gets it."""
     pool = candidates("a 0.9 tokens=60\nb 0.8 tokens=40")
 

@@ -1,6 +1,8 @@
 """Diversity: the gap rule, the document limit and maximal marginal relevance."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kept.errors import MissingSignalError, SettingsError
 from kept.kernel.model import Query
@@ -9,6 +11,7 @@ from kept.kernel.stages import (
     Diversity,
     DocumentLimit,
     MaximalMarginalRelevance,
+    TopK,
 )
 from kept.testing.tables import (
     candidates,
@@ -20,11 +23,11 @@ QUERY = Query(text="q")
 
 
 def test_a_third_adjacent_chunk_makes_way_for_another_document() -> None:
-    """At most two, when the next from elsewhere is hardly worse."""
+    """At most two, when the next from elsewhere is hardly worse and as relevant."""
     pool = candidates("""
         a 0.90 doc=one ord=1
         b 0.88 doc=one ord=2
-        c 0.86 doc=one ord=3
+        c 0.86 doc=one ord=3 relevance=0.5
         d 0.71 doc=two
     """)
 
@@ -36,9 +39,47 @@ def test_a_third_adjacent_chunk_makes_way_for_another_document() -> None:
             "c",
             "dropped",
             "diversity",
-            {"kept": 2, "at_most": 2, "adjacent": 2, "gap": 0.15, "needed": 0.15},
+            {"place": 3, "at_most": 2, "rival": "d", "gap": 0.15, "needed": 0.15},
         )
     ]
+
+
+def test_the_fourth_in_a_row_does_not_stay_because_the_third_left() -> None:
+    """Of .65, .628, .607 and .585 beside .542 elsewhere, the first two stay."""
+    pool = candidates("""
+        a 0.650 doc=one ord=1
+        b 0.628 doc=one ord=2
+        c 0.607 doc=one ord=3 relevance=0.5
+        d 0.585 doc=one ord=4 relevance=0.5
+        e 0.542 doc=two
+    """)
+
+    assert ids(Diversity()(QUERY, pool)) == ["a", "b", "e"]
+
+
+def test_at_most_one_keeps_one_of_a_row() -> None:
+    """Every other chunk of a row is no way around the limit."""
+    pool = candidates("""
+        a 0.650 doc=one ord=1
+        b 0.628 doc=one ord=2 relevance=0.5
+        c 0.607 doc=one ord=3 relevance=0.5
+        d 0.585 doc=one ord=4 relevance=0.5
+        e 0.542 doc=two
+    """)
+
+    assert ids(Diversity(at_most=1)(QUERY, pool)) == ["a", "e"]
+
+
+def test_a_chunk_stays_where_a_less_relevant_one_is_cited() -> None:
+    """Breadth is no reason to cite something worse."""
+    pool = candidates("""
+        a 0.90 doc=one ord=1
+        b 0.88 doc=one ord=2
+        c 0.86 doc=one ord=3 relevance=0.95
+        d 0.80 doc=two
+    """)
+
+    assert Diversity()(QUERY, pool).kept is pool
 
 
 def test_a_gap_of_more_than_the_bound_lets_a_third_one_stay() -> None:
@@ -46,11 +87,72 @@ def test_a_gap_of_more_than_the_bound_lets_a_third_one_stay() -> None:
     pool = candidates("""
         a 0.90 doc=one ord=1
         b 0.88 doc=one ord=2
-        c 0.87 doc=one ord=3
+        c 0.87 doc=one ord=3 relevance=0.5
         d 0.71 doc=two
     """)
 
     assert ids(Diversity()(QUERY, pool)) == ["a", "b", "c", "d"]
+
+
+def test_a_rival_that_is_not_cited_takes_no_place() -> None:
+    """Only the best k are cited; what comes after them replaces nothing."""
+    pool = candidates("""
+        a 0.90 doc=one ord=1
+        b 0.88 doc=one ord=2
+        c 0.86 doc=one ord=3 relevance=0.5
+        d 0.84 doc=one ord=9
+        e 0.83 doc=one ord=19
+        f 0.82 doc=two
+    """)
+
+    assert "c" not in ids(Diversity(k=5)(QUERY, pool))
+    assert "c" in ids(Diversity(k=4)(QUERY, pool))
+
+
+rows = st.tuples(
+    st.integers(0, 2),
+    st.integers(0, 5),
+    st.integers(0, 20),
+    st.integers(0, 20),
+    st.sampled_from(["", "", "", "!"]),
+)
+
+
+@given(
+    st.lists(rows, min_size=1, max_size=12, unique_by=lambda row: row[:2]),
+    st.integers(1, 3),
+    st.integers(1, 6),
+)
+def test_diversity_drops_only_in_favour_of_something_cited_and_as_relevant(
+    given_rows: list[tuple[int, int, int, int, str]], at_most: int, k: int
+) -> None:
+    """The rule, whatever the pool.
+
+    A chunk is dropped only in favour of one from another document whose score is
+    within the gap, and never while a less relevant passage is cited.
+    """
+    table = "\n".join(
+        f"d{document}c{place} {score / 20} {mark} doc=d{document} ord={place} "
+        f"relevance={relevance / 20}"
+        for document, place, score, relevance, mark in given_rows
+    )
+    # Both serve the protected in one order, so that the same are cited.
+    pipeline = Pipeline.of(Diversity(at_most, 0.15, k), TopK(k, by="score"))
+
+    selection = pipeline(QUERY, candidates(table))
+
+    cited = {c.id: c for c in selection.candidates}
+    gone = {c.id: c for c in selection.dropped}
+    for decision in selection.decisions():
+        if decision.reason != "diversity":
+            continue
+        lost = gone[decision.chunk_id]
+        rival = cited[str(decision.evidence["rival"])]
+        assert rival.document.id != lost.document.id
+        assert 0 <= round(lost.score - rival.score, 9) <= 0.15
+        assert all(
+            c.signal("relevance") >= lost.signal("relevance") for c in cited.values()
+        )
 
 
 def test_chunks_that_are_not_adjacent_do_not_crowd() -> None:
@@ -76,10 +178,10 @@ def test_a_document_alone_in_the_pool_keeps_its_chunks() -> None:
     assert Diversity()(QUERY, pool).kept is pool
 
 
-def test_a_protected_chunk_is_spared_and_counts() -> None:
+def test_a_protected_chunk_stays_and_counts() -> None:
     """The protected are served first; an unprotected neighbour then goes."""
     pool = candidates("""
-        a 0.90 doc=one ord=1
+        a 0.90 doc=one ord=1 relevance=0.5
         b 0.89 ! doc=one ord=2
         c 0.88 ! doc=one ord=3
         d 0.87 doc=two

@@ -53,7 +53,7 @@ def test_a_pinned_chunk_passes_floors_limits_and_budgets() -> None:
 
 
 def test_more_pins_than_places_all_stay_and_take_them() -> None:
-    """The pinned exceed the limit together; nobody else gets in."""
+    """The pinned exceed the limit together; no other candidate gets in."""
     pool = candidates("a 0.9\nb 0.8 *\nc 0.1 *")
 
     outcome = TopK(1)(QUERY, pool)

@@ -15,7 +15,7 @@ def test_a_candidate_at_the_very_distance_is_protected() -> None:
     pool = candidates("""
         a 0.95
         b 0.90
-        c 0.899999999
+        c 0.8999
     """)
 
     outcome = ProtectNearMatches(0.10)(QUERY, pool)
@@ -115,8 +115,8 @@ def test_a_keyword_hit_above_all_near_matches_is_protected_with_them(
 
 
 @pytest.mark.parametrize("other", ["b 0.8 in_keyword=0", "b 0.8 ! * in_keyword=0"])
-def test_a_weak_keyword_hit_is_not_protected_where_nobody_is_near(other: str) -> None:
-    """Nobody would take its place, and a pin is not there for being near."""
+def test_a_weak_keyword_hit_is_not_protected_without_near_matches(other: str) -> None:
+    """No near match would take its place, and a pin is not a near match."""
     pool = candidates(f"k 0.9 in_keyword=1 bm25_share=0.45\n{other}")
 
     outcome = ProtectKeywordHit(0.5, "bm25_share", above_near=True)(QUERY, pool)

@@ -29,9 +29,9 @@ class FixedReranker:
 @pytest.mark.parametrize(
     ("best", "ran", "why_not"),
     [
-        (0.449999999, False, "below the band"),
+        (0.4499, False, "below the band"),
         (0.45, True, None),
-        (0.599999999, True, None),
+        (0.59, True, None),
         (0.60, False, "above the band"),
     ],
 )
@@ -51,14 +51,14 @@ def test_it_runs_only_in_the_band(
 
 
 def test_an_empty_pool_is_not_reranked() -> None:
-    """Nobody is asked about nothing."""
+    """The reranker is not called without candidates."""
     facts = OpportunisticRerank(RelevanceReranker())(QUERY, ()).facts
 
     assert (facts["ran"], facts["why_not"]) == (False, "no candidates")
 
 
 def test_the_window_gets_new_scores_and_the_rest_follows_in_its_old_order() -> None:
-    """Nobody is lost: beyond the window comes after it."""
+    """Candidates beyond the window follow it; none is lost."""
     pool = candidates("""
         a 0.5 fused=0.50
         b 0.4 fused=0.40

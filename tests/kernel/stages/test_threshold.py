@@ -40,7 +40,7 @@ def test_a_floor_keeps_what_meets_it_and_spares_the_protected(
     """Floors are inclusive and say both sides of the comparison."""
     pool = candidates(f"""
         a 0.9 {signal}=0.5
-        b 0.8 {signal}=0.499999999
+        b 0.8 {signal}=0.499
         c 0.7 ! {signal}=0.1
     """)
 
@@ -48,7 +48,7 @@ def test_a_floor_keeps_what_meets_it_and_spares_the_protected(
 
     assert ids(outcome) == ["a", "c"]
     assert decisions_in(outcome) == [
-        ("b", "dropped", reason, {signal: 0.499999999, "at_least": 0.5}),
+        ("b", "dropped", reason, {signal: 0.499, "at_least": 0.5}),
         ("c", "spared", reason, {signal: 0.1, "at_least": 0.5}),
     ]
 
@@ -64,7 +64,7 @@ def test_a_strong_keyword_signal_waives_the_dense_floor() -> None:
     """The waiver is inclusive and recorded as spared, with its numbers."""
     pool = candidates("""
         a 0.9 dense_norm=0.1 keyword_norm=0.9
-        b 0.8 dense_norm=0.1 keyword_norm=0.899999999
+        b 0.8 dense_norm=0.1 keyword_norm=0.89
         c 0.7 ! dense_norm=0.1 keyword_norm=0
     """)
 
@@ -221,7 +221,7 @@ def test_weak_company_of_a_good_passage_is_dropped() -> None:
 
 
 def test_equally_weak_passages_are_left_to_the_floor() -> None:
-    """With nothing good beside them, a share of the best drops nobody."""
+    """With nothing good beside them, a share of the best drops no candidate."""
     pool = candidates("a 0.9 relevance=0.02\nb 0.8 relevance=0.01")
 
     assert ids(RelevanceShare(0.5)(QUERY, pool)) == ["a", "b"]

@@ -1,4 +1,4 @@
-"""Ingestion spread over a Ray cluster is the same bytes, whoever dies."""
+"""Ingestion spread over a Ray cluster is the same bytes, whichever worker dies."""
 
 import os
 import re
@@ -36,7 +36,9 @@ from kept.search.render import receipt_json
 from kept.text.draft import Draft
 from whole_truth import rows_of
 
-ray = pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
+ray = pytest.importorskip(
+    "ray", reason="ray is not installed; pip install kept-rag[ray]"
+)
 
 DOCS = Path(__file__).parents[3] / "docs" / "concepts"
 PAGES = 200
@@ -56,7 +58,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayWorkers]:
 
 @pytest.fixture
 def workers(shared: RayWorkers, monkeypatch: pytest.MonkeyPatch) -> RayWorkers:
-    """Return them started, or anew if a test has ended them."""
+    """Return them started, again if a test has ended them."""
     for name, value in PATIENT.items():
         monkeypatch.setenv(name, value)
     for last in (False, False, True):
@@ -115,7 +117,7 @@ def test_workers_make_the_same_bytes_as_we_do(
 def test_what_is_unchanged_is_neither_cut_nor_embedded_again(
     tmp_path: Path, folder: Path, workers: RayWorkers
 ) -> None:
-    """The second time only digests are made, whoever made the first."""
+    """The second run only computes digests, whichever worker did the first."""
     with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
         taken(base, folder, None)
         (folder / "new.md").write_text("A page that was not there before.")
@@ -268,7 +270,7 @@ def test_a_file_that_kills_its_workers_is_named_and_the_rest_goes_on(
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "a.txt").write_text("The canteen serves soup at noon.")
-    (pages / "deadly.txt").write_text("Nobody reads this and lives.")
+    (pages / "deadly.txt").write_text("No worker reads this and lives.")
     (pages / "z.txt").write_text("Pumps are repaired in hall five.")
 
     with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
@@ -298,13 +300,13 @@ def test_a_cluster_that_dies_stops_the_work_with_one_error(tmp_path: Path) -> No
         for pid in children(command.pid):
             os.kill(pid, signal.SIGKILL)
         with suppress(BrokenPipeError):  # it may have stopped by now
-            command.stdin.write("The page that nobody could embed.")
+            command.stdin.write("The page that no worker could embed.")
             command.stdin.close()
-        told, complaint = command.stdout.read(), command.stderr.read()
+        reported, complaint = command.stdout.read(), command.stderr.read()
     with KnowledgeBase(settings_of(tmp_path / "kb")) as base:
         rest = [receipt.status for receipt in taken(base, pages, None)]
 
-    *receipts, last = (first + told).splitlines()
+    *receipts, last = (first + reported).splitlines()
     assert all(line.startswith("created ") for line in receipts)
     assert last == f"stopped after {len(receipts)} created"
     assert re.fullmatch(r"kept: the Ray cluster on this machine does .+\n", complaint)

@@ -16,7 +16,7 @@ from kept.knowledge_base.ray.cluster import LOCAL
 from kept.knowledge_base.ray.ingestion import RayWorkers
 from kept.knowledge_base.settings import Settings
 
-pytest.importorskip("ray", reason="ray is not installed; pip install kept[ray]")
+pytest.importorskip("ray", reason="ray is not installed; pip install kept-rag[ray]")
 
 
 def settings_of(folder: Path) -> Settings:
@@ -24,7 +24,7 @@ def settings_of(folder: Path) -> Settings:
 
 
 def test_a_cluster_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
-    """Nobody waits for minutes; the error says what may be given."""
+    """The error comes at once and names the accepted addresses."""
     began = time.monotonic()
 
     with (

@@ -92,13 +92,13 @@ def test_log_lines_name_the_trace_that_they_belong_to(
     )
 
     lines = [json.loads(line) for line in ran.err.splitlines()]
-    [told] = [line for line in lines if line["event"] == "query_answered"]
+    [reported] = [line for line in lines if line["event"] == "query_answered"]
     search = collected.span("kept.search")
     assert ran.json["selected"][0]["text"] == LEEDS
-    assert (told["trace_id"], told["span_id"]) == (search.trace, search.id)
+    assert (reported["trace_id"], reported["span_id"]) == (search.trace, search.id)
 
 
-def test_spans_go_to_the_provider_that_was_handed_in(tmp_path: Path) -> None:
+def test_spans_go_to_the_given_provider(tmp_path: Path) -> None:
     """No setting is needed, and closing the base leaves the provider alone."""
     memory = InMemorySpanExporter()
     provider = TracerProvider()
@@ -141,8 +141,8 @@ def test_a_missing_package_is_named_with_the_way_to_get_it(
     )
 
     assert ran.returncode == 2
-    assert f"the package {missing!r} is not installed" in ran.stderr
-    assert 'pip install "kept[otel]"' in ran.stderr
+    assert f"the package {missing!r}, which is not installed" in ran.stderr
+    assert 'pip install "kept-rag[otel]"' in ran.stderr
     assert "Traceback" not in ran.stderr
 
 
@@ -163,12 +163,12 @@ def test_every_request_is_a_span_whatever_comes_of_it() -> None:
             client.get(path)
     provider.shutdown()
 
-    told = [
+    reported = [
         (span.name, (span.attributes or {})["http.response.status_code"])
         for span in memory.get_finished_spans()
     ]
     fine, failed, nowhere = memory.get_finished_spans()
-    assert told == [
+    assert reported == [
         ("GET /said/{status}", 200),
         ("GET /said/{status}", 503),
         ("GET", 404),

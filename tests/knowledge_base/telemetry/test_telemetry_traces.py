@@ -89,12 +89,17 @@ def test_spans_say_what_the_record_says(
     assert search["kept.configuration"] == found.fingerprints.configuration
     assert search["gen_ai.operation.name"] == "retrieval"
     for step in found.selection.trace:
-        told = collected.span(f"kept.stage.{step.stage}").attributes
+        reported = collected.span(f"kept.stage.{step.stage}").attributes
         gone = [d for d in step.decisions if d.verdict is Verdict.DROPPED]
-        assert (told["kept.before"], told["kept.after"]) == (step.before, step.after)
-        assert told.get("kept.dropped.ids", []) == [d.chunk_id for d in gone]
-        assert told.get("kept.dropped.reasons", []) == [str(d.reason) for d in gone]
-        evidence = [json.loads(one) for one in told.get("kept.dropped.evidence", [])]
+        assert (reported["kept.before"], reported["kept.after"]) == (
+            step.before,
+            step.after,
+        )
+        assert reported.get("kept.dropped.ids", []) == [d.chunk_id for d in gone]
+        assert reported.get("kept.dropped.reasons", []) == [str(d.reason) for d in gone]
+        evidence = [
+            json.loads(one) for one in reported.get("kept.dropped.evidence", [])
+        ]
         assert evidence == [dict(d.evidence) for d in gone]
 
 
@@ -355,7 +360,7 @@ def test_passages_from_elsewhere_are_chosen_in_a_trace_too(
 def test_an_answer_that_is_left_is_a_failed_span(
     collected: Collected, notes: KnowledgeBase
 ) -> None:
-    """Whoever stops reading ends the span as well."""
+    """A reader that stops early ends the span as well."""
     running = notes.asking(REQUEST)
     next(iter(running))
     running.close()

@@ -22,7 +22,7 @@ QUICK_SECONDS = 30.0
 
 
 @pytest.fixture(params=["closed", "silent"])
-def nobody(
+def unreachable(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """Point the variables to a port that is closed, or that never answers."""
@@ -37,7 +37,7 @@ def nobody(
         yield
 
 
-@pytest.mark.usefixtures("nobody")
+@pytest.mark.usefixtures("unreachable")
 def test_a_search_goes_on_without_its_collector(make_base: Make) -> None:
     """It finds what it finds at its own pace, and the end does not wait long."""
     with capture_logs() as written:
@@ -58,7 +58,7 @@ def test_a_search_goes_on_without_its_collector(make_base: Make) -> None:
     assert closed < QUICK_SECONDS
 
 
-def test_a_collector_that_is_gone_is_told_once(
+def test_a_lost_collector_is_logged_once(
     make_base: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One warning for all batches; the exporter's own are left to who listens."""
@@ -95,7 +95,7 @@ def test_bases_that_come_and_go_leave_one_handler_behind(
     assert logging.getLogger("opentelemetry").handlers == handlers
 
 
-def test_an_outage_that_ends_may_be_told_again() -> None:
+def test_a_second_outage_is_logged_again() -> None:
     """Once for each time that the collector goes away."""
     outage = Outage()
 
@@ -111,7 +111,7 @@ def test_an_outage_that_ends_may_be_told_again() -> None:
 def test_an_error_passes_through_the_watch_as_it_is(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever asks gets the error that they would have had."""
+    """The caller gets the same error as without telemetry."""
     store = str(tmp_path_factory.mktemp("watched") / "kb")
     settings = Settings(store=store, embedder="hash")
 

@@ -1,4 +1,4 @@
-"""A GPU is used where there is one, and its absence is told where it was asked for."""
+"""A GPU is used where there is one; a requested GPU that is missing is logged."""
 
 import pytest
 from structlog.testing import capture_logs
@@ -35,7 +35,7 @@ def test_the_best_that_is_offered_is_chosen(
     assert lines == []
 
 
-def test_a_gpu_that_was_asked_for_in_vain_is_told() -> None:
+def test_a_requested_gpu_that_is_missing_is_logged() -> None:
     """The processor does it, and the log says what to install."""
     with capture_logs() as lines:
         assert providers_for("cuda", [CPU]) == [CPU]
@@ -44,7 +44,7 @@ def test_a_gpu_that_was_asked_for_in_vain_is_told() -> None:
     assert "onnxruntime-gpu" in lines[0]["why"]
 
 
-def test_a_gpu_whose_libraries_do_not_load_is_told() -> None:
+def test_a_gpu_whose_libraries_do_not_load_is_logged() -> None:
     """The runtime falls back by itself; we notice."""
     with capture_logs() as lines:
         assert not runs_on_gpu([CPU])

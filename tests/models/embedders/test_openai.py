@@ -21,7 +21,7 @@ Behaviour = Callable[["Exchange"], None]
 
 
 class Exchange(BaseHTTPRequestHandler):
-    """One request to the tests' own server, which behaves as it is told to."""
+    """One request to the tests' own server, with the behaviour of the test."""
 
     server: "EmbeddingServer"
     protocol_version = "HTTP/1.1"
@@ -217,7 +217,7 @@ def test_reordered_answers_are_put_back_in_order(
     assert build().embed(["a", "b", "c"]).tobytes() == expected.tobytes()
 
 
-def test_answers_without_an_index_are_taken_in_order(
+def test_vectors_without_an_index_are_read_in_order(
     server: EmbeddingServer, build: Build
 ) -> None:
     """Some servers leave the index out."""

@@ -17,7 +17,7 @@ from kept.kernel.model import (
     Chunk,
     Document,
 )
-from kept.kernel.record import Selection
+from kept.kernel.record import Decision, Reason, Selection, Step, Verdict
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.prompts import ContextRecord
 from kept.models.prompts import fence as fencing
@@ -27,7 +27,10 @@ from kept.models.prompts.fence import (
     nonce_for,
 )
 from kept.search.answer.answer import (
+    CLOSE,
+    NO_SHORT_ANSWER,
     NOTHING_FOUND,
+    SUREST_UNREAD,
     UNSUPPORTED,
     Answer,
     Answerer,
@@ -68,7 +71,7 @@ class Scripted:
 
     pieces: Sequence[str]
     id: str = "scripted"
-    told: list[Sequence[Mapping[str, str]]] = field(default_factory=list)
+    prompts: list[Sequence[Mapping[str, str]]] = field(default_factory=list)
     closed: bool = False
 
     def complete(
@@ -82,7 +85,7 @@ class Scripted:
 
     def stream(self, messages: Sequence[Mapping[str, str]]) -> Iterator[str]:
         """Yield the pieces."""
-        self.told.append(messages)
+        self.prompts.append(messages)
         try:
             yield from self.pieces
         finally:
@@ -125,7 +128,7 @@ def test_what_two_sources_say_alike_is_said_once() -> None:
     assert [c.cited for c in answer.citations] == [True, False]
 
 
-def test_several_sentences_come_in_reading_order() -> None:
+def test_several_sentences_are_in_reading_order() -> None:
     """Sources in their order, sentences in theirs, each with its marker."""
     pool = Selection(
         (
@@ -144,12 +147,128 @@ def test_several_sentences_come_in_reading_order() -> None:
     )
 
 
-def test_without_shared_words_the_best_passage_still_speaks() -> None:
-    """What was selected for its meaning is shown, not withheld."""
-    answer = Answerer()("vacation allowance", POOL)
+@pytest.mark.parametrize(
+    ("question", "text", "missing"),
+    [
+        ("How many days of sick leave do staff get?", CLOSE, ["sick"]),
+        ("vacation allowance", CLOSE, ["vacation", "allowance"]),
+        ("paid leave exceptions", NO_SHORT_ANSWER, []),
+        ("How many taxis need a receipt?", NO_SHORT_ANSWER, []),
+    ],
+)
+def test_without_a_sentence_that_answers_the_passages_are_shown(
+    question: str, text: str, missing: list[str]
+) -> None:
+    """Words that no source has, or no number where one is asked for: no answer."""
+    answer = Answerer()(question, POOL)
 
-    assert answer.kind == "extractive"
-    assert answer.citations[0].cited
+    assert (answer.text, answer.kind, list(answer.missing)) == (
+        text,
+        "passages",
+        missing,
+    )
+    assert not answer.supported
+    assert answer.answers is None
+    assert [c.cited for c in answer.citations] == [True, True]
+
+
+PAGE = """# Invoices
+
+## INV-49302
+
+- due on **3 March**, see [terms](https://example.com/t)
+
+```
+pay(INV-49302)
+```
+
+| Plan | Price |
+|---|---|
+| Small | 12 EUR |
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("When is INV-49302 due?", "due on 3 March, see terms [1]"),
+        ("What is the price of the Small plan?", "Plan: Small; Price: 12 EUR [1]"),
+        ("INV-49302", NO_SHORT_ANSWER),
+        ("Invoices", NO_SHORT_ANSWER),
+    ],
+)
+def test_an_answer_is_a_statement_without_markup(question: str, text: str) -> None:
+    """A heading, code, the mark of an item or a raw table is never an answer."""
+    answer = Answerer()(question, Selection((passage("page", PAGE),)))
+
+    assert answer.text == text
+
+
+def test_a_much_weaker_source_is_not_quoted() -> None:
+    """Its sentence has the words of the question and says something else."""
+    weak = passage("weak", "Staff get days of leave paid two months late.", 0.2)
+    alone, beside = Selection((weak,)), Selection((*POOL.candidates[:1], weak))
+
+    said = Answerer()(QUESTION, alone).text, Answerer()(QUESTION, beside).text
+
+    assert said[0].endswith("[1]")
+    assert said[1] == "Staff get 28 days of paid leave each year. [1]"
+
+
+def read(
+    chunk_id: str, text: str = "", reason: Reason = Reason.ANSWER_IN_PASSAGE
+) -> Decision:
+    """Return what a reader noted of a passage."""
+    start = LEAVE.find(text)
+    seen = {"start": start, "end": start + len(text), "answer": text} if text else {}
+    return Decision(chunk_id, Verdict.READ, reason, seen)
+
+
+def selection_read(*decisions: Decision) -> Selection:
+    """Return the pool as a reader left it."""
+    step = Step(stage="read", before=2, after=2, decisions=decisions)
+    return replace(POOL, trace=(step,))
+
+
+def test_what_a_reader_saw_is_the_answer_in_bold() -> None:
+    """Its sentence is quoted, also if the question has none of its words."""
+    answer = Answerer()(
+        "vacation allowance", selection_read(read("leave:3", "28 days"))
+    )
+
+    assert answer.text == "Staff get **28 days** of paid leave each year. [1]"
+    [quote] = answer.as_data()["quotes"]
+    assert LEAVE[quote["start"] : quote["end"]] == quote["text"]
+    assert quote["text"][slice(*quote["answer"])] == "28 days"
+
+
+def test_what_a_reader_found_without_an_answer_is_not_quoted() -> None:
+    """It has read the passage, so shared words do not count any more."""
+    seen = read("leave:3", reason=Reason.NO_ANSWER_IN_PASSAGE)
+
+    answer = Answerer()(QUESTION, selection_read(seen))
+
+    assert (answer.text, answer.kind) == (CLOSE, "passages")
+
+
+def test_a_reader_that_only_scores_leaves_the_sentence_to_the_words() -> None:
+    """Without a span the best sentence of the passage is quoted."""
+    answer = Answerer()(QUESTION, selection_read(read("leave:3")))
+
+    assert answer.text == "Staff get 28 days of paid leave each year. [1]"
+
+
+def test_how_sure_an_answer_is_comes_from_the_reader() -> None:
+    """Its log-odds become a share; shared words alone are never certain."""
+    sure = replace(POOL.candidates[0], signals={"relevance": 0.8, "read_answers": 2.0})
+    seen = selection_read(read("leave:3", "28 days"))
+
+    answers = [
+        Answerer()(QUESTION, selection).answers
+        for selection in (replace(seen, candidates=(sure,)), POOL)
+    ]
+
+    assert answers == [0.880797078, SUREST_UNREAD]
 
 
 def test_an_embedder_helps_to_choose() -> None:
@@ -171,7 +290,7 @@ def test_chinese_is_cut_at_its_own_full_stops() -> None:
     assert answer.text == "年假有二十八天。 [1]"
 
 
-def test_citations_tell_where_and_how_sure() -> None:
+def test_citations_show_source_and_relevance() -> None:
     """Document, place, title, address, snippet, relevance, raw scores, flag."""
     first, second = Answerer()(QUESTION, POOL).citations
 
@@ -212,7 +331,7 @@ def test_nothing_selected_gives_the_conservative_text() -> None:
 
     assert answer == Answer(text=NOTHING_FOUND, kind="none")
     assert answer.as_data()["citations"] == []
-    assert model.told == []
+    assert model.prompts == []
 
 
 def test_a_passage_without_text_gives_the_conservative_text() -> None:
@@ -332,7 +451,7 @@ def test_what_is_held_back_to_the_end_is_said() -> None:
 
 
 def test_closing_the_stream_stops_the_model() -> None:
-    """Nobody goes on writing for a reader who has left."""
+    """A model stops writing when the reader has left."""
     model = Scripted(["Staff get ", "28 days"])
     stream = Answerer(model=model, secret=SECRET).stream(QUESTION, POOL)
 
@@ -377,9 +496,9 @@ def test_personal_data_can_be_kept_from_the_model() -> None:
 
     answer = Answerer(model=model, secret=SECRET, personal=True)("How to write?", pool)
 
-    told = model.told[0][-1]["content"]
-    assert "ann@" not in told
-    assert "7946" not in told
+    reported = model.prompts[0][-1]["content"]
+    assert "ann@" not in reported
+    assert "7946" not in reported
     assert answer.record is not None
     assert dict(answer.record.redactions) == {"email": 1, "phone": 1}
     assert "ann@example.org" in answer.citations[0].snippet

@@ -67,7 +67,7 @@ def test_without_a_model_the_answer_is_quoted(facts: KnowledgeBase) -> None:
 
 
 def test_small_talk_gets_guidance_and_no_citation(facts: KnowledgeBase) -> None:
-    """A question that is not worth a search is told what would be."""
+    """A question that is not worth a search gets guidance."""
     asked = facts.ask("hey this is a test message")
 
     assert asked.answer.text == GUIDANCE
@@ -160,7 +160,7 @@ def test_a_refusal_is_recorded_like_an_answer(facts: KnowledgeBase) -> None:
 
 
 def test_a_reader_who_leaves_is_recorded(facts: KnowledgeBase) -> None:
-    """An answer that nobody read to its end is not taken for one."""
+    """An answer that was not read to its end is not recorded as complete."""
     running = facts.asking(request())
     list(islice(running, 1))
     running.close()
@@ -264,11 +264,11 @@ def test_a_secret_is_never_part_of_the_configuration(
     monkeypatch.setenv("MODEL_JUDGE_MODEL", "judge")
     plan = make_base(reranker="llm", reranker_model="small").plan(request())
 
-    told = repr(plan)
-    assert "OpenAIChat('judge' at" in told
-    assert "ListwiseReranker(model=OpenAIChat('small' at" in told
-    assert "secret" not in told
-    assert "0x" not in told
+    reported = repr(plan)
+    assert "OpenAIChat('judge' at" in reported
+    assert "ListwiseReranker(model=OpenAIChat('small' at" in reported
+    assert "secret" not in reported
+    assert "0x" not in reported
 
 
 def test_a_tenant_may_name_its_own_judge(

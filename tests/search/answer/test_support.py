@@ -157,7 +157,7 @@ def test_an_embedder_adds_nearness() -> None:
 
 @pytest.mark.evaluation_data
 def test_the_check_agrees_with_human_votes() -> None:
-    """On mtrag the score tells unfaithful answers from faithful ones."""
+    """On mtrag the score separates unfaithful answers from faithful ones."""
     if not (DATA / "mtrag").exists():
         pytest.skip("needs mtrag in the folder named by KEPT_DATA")
     benchmark = runpy.run_path(str(ROOT / "benchmarks" / "faithfulness.py"))

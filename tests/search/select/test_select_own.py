@@ -331,7 +331,7 @@ def bad(passages: Sequence[Passage], **how: Any) -> tuple[Sequence[Passage], Any
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (bad(handed()), "what the scores mean is not said; expected one of: cosine"),
         (bad(handed(), scores="loss"), "what the scores mean is 'loss'"),
@@ -374,12 +374,12 @@ def bad(passages: Sequence[Passage], **how: Any) -> tuple[Sequence[Passage], Any
     ],
 )
 def test_what_cannot_be_meant_is_refused(
-    guard: Selecting, call: tuple[Sequence[Passage], Any], told: str
+    guard: Selecting, call: tuple[Sequence[Passage], Any], message: str
 ) -> None:
     """The message names the passage, the score and what to say instead."""
     passages, how = call
 
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         guard.select(QUESTION, passages, **how)
 
 
@@ -398,7 +398,7 @@ def test_scores_may_be_numbers_of_numpy(
     assert json.dumps(found_json(found))
 
 
-def test_what_filters_leave_out_was_not_handed_in(guard: Selecting) -> None:
+def test_passages_that_filters_exclude_do_not_count(guard: Selecting) -> None:
     """It is not weighed and not in the record, as in a search; a pin is stronger."""
     leeds, kiel, pump = (
         replace(one, tags=tags, metadata={"year": year}, type="memo")
@@ -410,19 +410,19 @@ def test_what_filters_leave_out_was_not_handed_in(guard: Selecting) -> None:
     recent = kept.Filters(where=(kept.Condition("year", "gt", 2020),))
     passages = [leeds, kiel, pump]
 
-    def told(filters: kept.Filters, *pinned: str) -> kept.Found:
+    def found(filters: kept.Filters, *pinned: str) -> kept.Found:
         return guard.select(
             QUESTION, passages, scores="order", filters=filters, pinned=pinned
         )
 
-    undrafted = told(kept.Filters(none_of=(drafts,)))
+    undrafted = found(kept.Filters(none_of=(drafts,)))
     alone = guard.select(QUESTION, [kiel, pump], scores="order")
 
     assert chosen(undrafted) == chosen(alone)
     assert undrafted.selection.recalled == 2
-    assert "leeds" in chosen(told(recent))
-    assert told(recent).selection.recalled == 2
-    assert "kiel" in chosen(told(recent, "kiel"))
-    assert shown(told(kept.Filters())) == shown(
+    assert "leeds" in chosen(found(recent))
+    assert found(recent).selection.recalled == 2
+    assert "kiel" in chosen(found(recent, "kiel"))
+    assert shown(found(kept.Filters())) == shown(
         guard.select(QUESTION, passages, scores="order")
     )

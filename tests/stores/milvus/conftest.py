@@ -8,7 +8,7 @@ from lite_server import LiteServer, started
 
 @pytest.fixture(scope="session")
 def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiteServer]:
-    """Share one server among the tests; nobody stops it."""
+    """Share one server among the tests; it is not stopped."""
     yield from started(tmp_path_factory.mktemp("milvus"))
 
 

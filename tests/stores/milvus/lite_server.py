@@ -43,8 +43,8 @@ class LiteServer:
         while not self._listens():
             if self.process.poll() is not None or time.monotonic() > until:
                 self.stop()
-                told = (self.data.parent / "milvus.log").read_text()[-500:]
-                pytest.skip(f"milvus-lite does not start here: {told}")
+                received = (self.data.parent / "milvus.log").read_text()[-500:]
+                pytest.skip(f"milvus-lite does not start here: {received}")
             time.sleep(0.05)
 
     def stop(self) -> None:
@@ -56,8 +56,8 @@ class LiteServer:
 
     def url(self, folder: Path, **parameters: object) -> str:
         """Return the address of a store on it, with its documents in *folder*."""
-        told = "".join(f"&{name}={value}" for name, value in parameters.items())
-        return f"milvus://127.0.0.1:{self.port}?metadata={folder}{told}"
+        reported = "".join(f"&{name}={value}" for name, value in parameters.items())
+        return f"milvus://127.0.0.1:{self.port}?metadata={folder}{reported}"
 
     def _listens(self) -> bool:
         with socket.socket() as probe:

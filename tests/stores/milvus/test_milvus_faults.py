@@ -73,11 +73,13 @@ def connected(_: grpc.ServicerContext) -> bytes:
     return bytes(reply.SerializeToString())
 
 
-def version(told: str) -> Answer:
+def version(message: str) -> Answer:
     """Return the answer of a server of this version."""
 
     def answer(_: grpc.ServicerContext) -> bytes:
-        reply = milvus_pb2.GetVersionResponse(status=common_pb2.Status(), version=told)
+        reply = milvus_pb2.GetVersionResponse(
+            status=common_pb2.Status(), version=message
+        )
         return bytes(reply.SerializeToString())
 
     return answer
@@ -98,7 +100,7 @@ def test_a_server_that_is_not_there_is_named_with_advice(tmp_path: Path) -> None
         assert len(base.store.documents("default")) == 1
 
 
-def test_a_wrong_token_is_told_apart_from_a_silent_server(tmp_path: Path) -> None:
+def test_a_wrong_token_is_not_reported_as_a_silent_server(tmp_path: Path) -> None:
     """The error names the setting that holds the token, and not the token."""
     with answering({"Connect": refused, "GetVersion": refused}) as port:
         url = f"milvus://me:wrong-secret@127.0.0.1:{port}?metadata={tmp_path}"
@@ -123,16 +125,18 @@ def test_a_server_that_cannot_rank_words_is_refused(tmp_path: Path) -> None:
         store.close()
 
 
-@pytest.mark.parametrize("told", ["v2.5.0", "2.6.4", "3.0.1", "milvus_lite-3.2.2", ""])
-def test_a_server_that_can_is_taken(told: str) -> None:
+@pytest.mark.parametrize(
+    "message", ["v2.5.0", "2.6.4", "3.0.1", "milvus_lite-3.2.2", ""]
+)
+def test_a_server_that_can_is_taken(message: str) -> None:
     """So is a build without a number."""
-    faults.check_version(told, "here")
+    faults.check_version(message, "here")
 
 
 def test_a_connection_lost_midway_loses_and_doubles_nothing(
     own_milvus: LiteServer, tmp_path: Path
 ) -> None:
-    """Ingestion stops with an error, goes on when told again, and finds all."""
+    """Ingestion stops with an error, continues when run again, and finds all."""
     url = own_milvus.url(tmp_path / "base", patience_seconds=0, timeout_seconds=20)
     with opened(url) as base:
         base.add(PAGES[0])
@@ -173,7 +177,7 @@ def test_a_server_that_comes_back_in_time_is_not_noticed(
         assert len(after.candidates) == 1
 
 
-def test_a_connection_that_another_leg_closed_is_made_anew(
+def test_a_connection_that_another_leg_closed_is_reopened(
     milvus: LiteServer, tmp_path: Path
 ) -> None:
     """Both legs of a search share one, and the first that finds it lost closes it."""
@@ -191,7 +195,9 @@ def test_a_connection_that_another_leg_closed_is_made_anew(
     server.close()
 
 
-def test_a_disk_that_is_full_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_full_disk_of_the_server_is_reported_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
     """With room again the same texts go in once, and all is found."""
     texts = [f"{n} {long_text(4_000)}" for n in range(30)]
     with (

@@ -49,8 +49,8 @@ class TestMilvusPostgresStore(StoreContract):
         return store
 
 
-def told(base: KnowledgeBase) -> list[str]:
-    """Return everything that is told about the questions, but for the time."""
+def answers_of(base: KnowledgeBase) -> list[str]:
+    """Return all answers to the questions, without timings."""
     answers = [found_json(base.search(question)) for question in QUESTIONS]
     return [json.dumps({**answer, "timings": None}) for answer in answers]
 
@@ -67,11 +67,11 @@ def test_it_answers_as_the_embedded_store_and_mends_its_collection(
         for page in PAGES:
             here.add(page)
             there.add(page)
-        expected = told(here)
+        expected = answers_of(here)
         store = there.store
         assert isinstance(store, MilvusPostgresStore)
 
-        assert told(there) == expected
+        assert answers_of(there) == expected
         with store.shelf("default") as shelf:
             assert isinstance(shelf.indexes, View)
             name = shelf.indexes.collection.name
@@ -82,11 +82,11 @@ def test_it_answers_as_the_embedded_store_and_mends_its_collection(
         assert [(f.what, f.repaired) for f in findings] == [("collection", True)]
         assert store.examine(repair=False) == []
         assert store.rebuild() == 1
-        assert told(there) == expected
+        assert answers_of(there) == expected
 
 
 def test_searches_read_documents_from_a_replica(milvus: LiteServer) -> None:
-    """Whoever hands a document in finds it; one that lags shows what it has.
+    """A process finds what it ingested; a lagging replica shows what it has.
 
     The collection is ahead of the replica then, and looking after it reads the
     primary.
@@ -106,26 +106,26 @@ def test_searches_read_documents_from_a_replica(milvus: LiteServer) -> None:
             taken = [base.add(page)[0].document_id for page in PAGES[:3]]
             postgres_pair.caught_up(primary, standby)
             assert on_a_replica(base)
-            expected = told(base)
-            assert expected == told(other)
+            expected = answers_of(base)
+            assert expected == answers_of(other)
 
             with standby.connect() as connection:
                 connection.execute("SELECT pg_wal_replay_pause()")
             for document in taken[:2]:
                 other.delete(document)
             other.add(PAGES[3])
-            ahead = told(other)
+            ahead = answers_of(other)
 
             assert on_a_replica(base)
-            assert told(base) == expected != ahead
+            assert answers_of(base) == expected != ahead
             assert base.store.examine(repair=True) == []
             base.add(PAGES[4])
             assert not on_a_replica(base)
-            assert told(base) == told(other) != ahead
+            assert answers_of(base) == answers_of(other) != ahead
 
 
 def on_a_replica(base: KnowledgeBase) -> bool:
-    """Tell whether a search is answered by a server that follows another."""
+    """Return whether a search is answered by a replica."""
     with base.store.shelf("default") as shelf:
         (following,) = only(shelf.connection, "SELECT pg_is_in_recovery()")
         return bool(following)

@@ -54,13 +54,15 @@ def opened(milvus: LiteServer, tmp_path: Path) -> Iterator[Open]:
 
 
 def answer(base: KnowledgeBase, question: str, filters: Filters | None = None) -> str:
-    """Return everything that is told about a question, but for how long it took."""
+    """Return the whole answer to a question, without timings."""
     found = found_json(base.search(question, filters=filters))
-    return json.dumps({name: told for name, told in found.items() if name != "timings"})
+    return json.dumps(
+        {name: reported for name, reported in found.items() if name != "timings"}
+    )
 
 
 def answers(base: KnowledgeBase, filters: Filters | None = None) -> list[str]:
-    """Return what is told about each of the questions."""
+    """Return the answer to each of the questions."""
     return [answer(base, question, filters) for question in QUESTIONS]
 
 
@@ -96,9 +98,9 @@ def test_every_answer_is_the_embedded_store_s_byte_for_byte(
         list(base.ingest(Handing()([str(DOCS)])))
         base.add(PAGES[1], type="memo", tags=("bills",))
 
-    told = answers(there)
-    assert told == answers(here)
-    assert sum("document_id" in one for one in told) == len(QUESTIONS)
+    reported = answers(there)
+    assert reported == answers(here)
+    assert sum("document_id" in one for one in reported) == len(QUESTIONS)
     narrowed = Filters(types=("memo",))
     assert answers(there, narrowed) == answers(here, narrowed)
     wide = Filters(types=("document", "memo"))
@@ -198,7 +200,7 @@ def test_only_a_collection_made_just_now_takes_plain_inserts(
 
 
 def test_a_collection_that_is_gone_is_built_again(opened: Open) -> None:
-    """Somebody dropped it under an open store; the next search does not notice."""
+    """It was dropped under an open store; the next search gives the same answer."""
     base = opened()
     base.add(PAGES[1])
     before = answers(base)
@@ -301,7 +303,7 @@ def test_the_doctor_sees_a_vector_that_differs(opened: Open) -> None:
 
 
 def test_rebuilding_fills_the_server_from_the_truth(opened: Open) -> None:
-    """`kept doctor --rebuild` throws the collections away and makes them anew."""
+    """`kept doctor --rebuild` drops the collections and creates them again."""
     base = opened()
     for page in PAGES:
         base.add(page)

@@ -50,7 +50,7 @@ def both(stores: tuple[str, str], *words: object) -> list[Ran]:
     return [run(*words, store=store) for store in stores]
 
 
-def told(ran: Ran) -> object:
+def stable(ran: Ran) -> object:
     """Return what a command printed, without what differs from run to run."""
 
     def plain(value: object) -> object:
@@ -78,23 +78,23 @@ COMMANDS = (
 def test_commands_print_the_same(stores: tuple[str, str]) -> None:
     """The same JSON, byte by byte, but for clocks."""
     for words in COMMANDS:
-        folder, server = (json.dumps(told(ran)) for ran in both(stores, *words))
+        folder, server = (json.dumps(stable(ran)) for ran in both(stores, *words))
 
         assert server == folder, words
 
 
-def test_a_reason_is_told_for_what_is_not_cited(stores: tuple[str, str]) -> None:
+def test_what_is_not_cited_has_a_reason(stores: tuple[str, str]) -> None:
     """why-not finds a document by its source, and says the same of it."""
     source = str(Path(stores[0]).parent / "files" / "leave.txt")
     words = ("why-not", source, QUESTION, "--json")
 
-    folder, server = (json.dumps(told(ran)) for ran in both(stores, *words))
+    folder, server = (json.dumps(stable(ran)) for ran in both(stores, *words))
 
     assert server == folder
 
 
 def test_an_alias_is_undone_and_a_document_deleted(stores: tuple[str, str]) -> None:
-    """Both leave both stores alike, and their ledgers tell it."""
+    """Both stores end up equal, ledgers included."""
     [alias] = run("aliases", "--json", store=stores[0]).json["aliases"]
     ids = {
         row["title"]: row["document_id"]
@@ -105,10 +105,10 @@ def test_an_alias_is_undone_and_a_document_deleted(stores: tuple[str, str]) -> N
     undone = both(stores, "aliases", "--undo", alias["alias_id"], "--json")
     deleted = both(stores, "delete", gone, "--json")
 
-    assert told(undone[0]) == told(undone[1])
-    assert told(deleted[0]) == told(deleted[1])
+    assert stable(undone[0]) == stable(undone[1])
+    assert stable(deleted[0]) == stable(deleted[1])
     for words in (("documents", "--json"), ("ledger", "--json")):
-        folder, server = (told(ran) for ran in both(stores, *words))
+        folder, server = (stable(ran) for ran in both(stores, *words))
         assert server == folder
     both(stores, "doctor", "--check")
 
@@ -123,7 +123,7 @@ def test_a_question_is_replayed(
     folder, server = both(stores, "replay", "--last", 1, "--json")
 
     assert "identical" in server.out
-    assert told(server) == told(folder)
+    assert stable(server) == stable(folder)
 
 
 def test_settings_of_a_tenant_count(stores: tuple[str, str]) -> None:
@@ -146,7 +146,7 @@ def test_the_embedder_is_changed(stores: tuple[str, str]) -> None:
     after = run("search", QUESTION, "--json", store=server)
 
     assert "3 chunks embedded" in ran.out
-    assert told(after) == told(before)
+    assert stable(after) == stable(before)
     assert run("doctor", "--check", store=server).code == 0
 
 
@@ -163,7 +163,7 @@ def test_the_embedder_is_changed(stores: tuple[str, str]) -> None:
 def test_the_doctor_finds_and_repairs(
     tmp_path: Path, new_store: Callable[[str], str], damage: str, what: str
 ) -> None:
-    """What is derived is written anew; then the same question has the same answer."""
+    """Derived rows are rewritten; then the same question has the same answer."""
     address = new_store("kb")
     file = tmp_path / "pump.txt"
     file.write_text(TEXTS["pump.txt"])
@@ -182,10 +182,10 @@ def test_the_doctor_finds_and_repairs(
     assert what in {one["what"] for one in sick.json["findings"]}
     assert all(one["repaired"] for one in cured.json["findings"])
     assert run("doctor", "--check", "--json", store=address).json == {"findings": []}
-    assert told(after) == told(before)
+    assert stable(after) == stable(before)
 
 
-def test_a_database_without_a_knowledge_base_is_told(
+def test_a_database_without_a_knowledge_base_is_reported(
     new_store: Callable[[str], str],
 ) -> None:
     """A command that only reads makes no tables; the password is not shown."""

@@ -52,7 +52,7 @@ def test_a_connection_is_used_again(database: PostgresDatabase) -> None:
 def test_a_connection_is_not_used_for_ever(
     database: PostgresDatabase, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    """One that has served long, or that nobody needed for long, is closed."""
+    """An old connection, or one that was idle for long, is closed."""
     before = session_of(database)
     monkeypatch.setattr(pooling, limit, -1.0)
     again = session_of(database)

@@ -31,7 +31,7 @@ def disk(postgres: Server) -> Iterator[Path]:
         postgres.drop_space(place)
 
 
-def test_a_disk_that_is_full_is_told_and_nothing_is_half_stored(
+def test_a_full_disk_is_reported_and_nothing_is_half_stored(
     postgres: Server, disk: Path, open_store: Callable[..., PostgresStore]
 ) -> None:
     """Questions are answered meanwhile; with room again the same text goes in once."""

@@ -47,7 +47,7 @@ def dsn(make_database: MakeDatabase) -> str:
 
 
 def test_a_server_that_is_not_there_is_named(open_store: Open) -> None:
-    """The error says where nobody answers, and gives no password away."""
+    """The error has the address that does not answer, without the password."""
     with pytest.raises(
         StoreError, match=r"127\.0\.0\.1:1/base cannot be reached"
     ) as met:
@@ -56,7 +56,7 @@ def test_a_server_that_is_not_there_is_named(open_store: Open) -> None:
     assert "s3cr3t" not in str(met.value)
 
 
-def test_a_wrong_password_is_told_and_not_shown(
+def test_a_wrong_password_is_reported_and_not_shown(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
     """The right one would have been let in as far as its rights go."""
@@ -94,7 +94,7 @@ def test_a_database_that_is_not_there_is_named(open_store: Open, dsn: str) -> No
 def test_a_server_without_pgvector_says_how_to_get_it(
     postgres: Server, open_store: Open
 ) -> None:
-    """Not installed, or installed and not switched on by somebody who may."""
+    """Not installed, or installed and not created as an extension."""
     dsn = postgres.database(vector=False)
 
     with pytest.raises(StoreError, match="run CREATE EXTENSION vector there as"):
@@ -145,7 +145,7 @@ def test_a_database_of_another_encoding_is_refused(
         assert only(connection, "SELECT to_regnamespace('kept') IS NULL") == (True,)
 
 
-def test_texts_arrive_whatever_encoding_the_client_is_told(
+def test_texts_arrive_whatever_encoding_the_client_sets(
     open_store: Open, dsn: str
 ) -> None:
     """An address or an environment made for others does not change them."""
@@ -166,7 +166,7 @@ def test_texts_arrive_whatever_encoding_the_client_is_told(
 def test_tables_of_a_newer_version_are_left_alone(
     open_store: Open, dsn: str, newer: str
 ) -> None:
-    """Whoever writes there with older code would do harm."""
+    """Older code must not write to newer tables."""
     with open_store(dsn).database.connect() as connection:
         connection.execute(newer)
 
@@ -175,7 +175,7 @@ def test_tables_of_a_newer_version_are_left_alone(
 
 
 @pytest.mark.parametrize(
-    ("torn_by", "told"),
+    ("torn_by", "message"),
     [
         ("1 / 0", "division by zero"),
         ("pg_terminate_backend(pg_backend_pid())", "cannot be reached, or the conn"),
@@ -186,14 +186,14 @@ def test_a_migration_that_is_interrupted_has_not_happened(
     dsn: str,
     monkeypatch: pytest.MonkeyPatch,
     torn_by: str,
-    told: str,
+    message: str,
 ) -> None:
     """All tables or none; the next one to open it starts from the beginning."""
     whole = migrations.modules()
     torn = Module("torn", (f"CREATE TABLE kept.half (n int); SELECT {torn_by};",))
     monkeypatch.setattr(migrations, "modules", lambda: (*whole, torn))
 
-    with pytest.raises(StoreError, match=told):
+    with pytest.raises(StoreError, match=message):
         open_store(dsn)
 
     with PostgresDatabase(dsn).connect() as connection:
@@ -235,7 +235,7 @@ def test_vectors_of_another_length_are_refused(open_store: Open, dsn: str) -> No
         store.claim(HASH.id, 64)
 
 
-def test_a_name_that_is_too_long_is_told(open_store: Open, dsn: str) -> None:
+def test_a_name_that_is_too_long_is_rejected(open_store: Open, dsn: str) -> None:
     """The server finds rows again by so many bytes at most."""
     with pytest.raises(StoreError, match="about 2,700 bytes; shorten it"):
         take(open_store(dsn), "".join(map(str, range(9_999))), PAGES[:1])
@@ -310,7 +310,7 @@ def test_a_connection_lost_while_searching_is_not_noticed(
         assert asked == (2,)
 
 
-def test_a_connection_lost_while_reading_is_told(
+def test_a_connection_lost_while_reading_is_reported(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
     """The next question is answered on another connection."""
@@ -331,7 +331,7 @@ def test_a_connection_lost_while_reading_is_told(
 def test_connections_that_died_in_the_pool_are_passed_over(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
-    """After a restart or a failover nobody sees the old connections."""
+    """After a restart or a failover old connections cause no error."""
     store = open_store(dsn)
     take(store, "acme", PAGES[:3])
     with postgres.admin(dsn) as admin:
@@ -347,7 +347,7 @@ def test_connections_that_died_in_the_pool_are_passed_over(
 def test_connections_that_the_server_found_idle_are_passed_over(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
-    """Servers may be set to close what nobody has used for a while."""
+    """Servers may be set to close idle connections."""
     with postgres.admin(dsn) as admin:
         admin.execute(
             "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET"
@@ -392,7 +392,7 @@ def test_a_commit_whose_answer_was_lost_counts_once(
 def test_a_server_that_is_back_answers_at_once(
     postgres: Server, open_store: Open, dsn: str
 ) -> None:
-    """While it is away whoever asks is told so, not that connections are busy."""
+    """While it is away the error says so, not that connections are busy."""
     with _cutting(postgres) as proxy:
         hasty = Options(connections=2, patience_seconds=0.1, wait_seconds=5.0)
         store = open_store(_through(proxy, dsn), options=hasty)
@@ -417,12 +417,12 @@ def test_a_server_that_falls_silent_is_noticed(postgres: Server, dsn: str) -> No
             _watched(PostgresDatabase(through)),
             _watched(PostgresDatabase(through, replica)),
         ]
-        told = _watched(
+        reported = _watched(
             PostgresDatabase(f"{through}&keepalives_idle=77&tcp_user_timeout=88")
         )
 
     assert watched == [(10, 3, 20_000), (1, 1, 3_000)]
-    assert told == (77, 3, 88)
+    assert reported == (77, 3, 88)
 
 
 def _watched(database: PostgresDatabase) -> tuple[int, int, int]:
@@ -444,7 +444,7 @@ def _watched(database: PostgresDatabase) -> tuple[int, int, int]:
 def test_two_nodes_that_take_the_same_in_store_it_once(
     open_store: Open, dsn: str
 ) -> None:
-    """One creates each document, the other finds it there, whoever is first."""
+    """One process creates each document, the other finds it stored."""
     nodes = [open_store(dsn), open_store(dsn)]
     for node in nodes:
         node.claim(HASH.id, HASH.dimension)
@@ -538,7 +538,7 @@ def _lets_in(dsn: str) -> bool:
 
 
 def _wait_until_alone(admin: "psycopg.Connection[Any]", dsn: str) -> None:
-    """Wait until nobody is connected to a database any more."""
+    """Wait until no client is connected to a database any more."""
     sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
     until = time.monotonic() + 60
     while admin.execute(sql, (dsn.rpartition("/")[2],)).fetchone() != (0,):
@@ -547,14 +547,14 @@ def _wait_until_alone(admin: "psycopg.Connection[Any]", dsn: str) -> None:
 
 
 def _who_waits(admin: "psycopg.Connection[Any]") -> int:
-    """Wait until somebody waits for a lock in this database, and return who."""
+    """Wait until a client waits for a lock in this database, and return which."""
     sql = (
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
         " AND wait_event_type = 'Lock'"
     )
     until = time.monotonic() + 60
     while (row := admin.execute(sql).fetchone()) is None:
-        assert time.monotonic() < until, "nobody waits for the table"
+        assert time.monotonic() < until, "no client waits for the table"
         time.sleep(0.01)
     return int(row[0])
 

@@ -66,7 +66,7 @@ def test_a_tenant_that_outgrows_a_scan_gets_a_graph_of_its_own(
         assert stands(connection, 1, 2) is True
 
 
-def test_a_graph_left_half_built_is_built_anew(
+def test_a_half_built_graph_is_rebuilt(
     postgres: Server, make_database: Callable[[], str], open_store: Open
 ) -> None:
     """An interrupted build leaves an index that is not valid; it is not used."""

@@ -35,7 +35,7 @@ def _patience_with_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def on_a_replica(store: PostgresStore) -> bool:
-    """Tell whether a search is answered by a server that follows another."""
+    """Return whether a search is answered by a replica."""
     with store.shelf("acme") as shelf:
         (following,) = only(shelf.connection, "SELECT pg_is_in_recovery()")
         return bool(following)
@@ -44,7 +44,7 @@ def on_a_replica(store: PostgresStore) -> bool:
 def test_searches_go_to_a_replica_that_has_caught_up(
     pair: tuple[Node, Node], open_store: Open
 ) -> None:
-    """Whoever hands a document in finds it, however far behind the replica is."""
+    """A process finds what it ingested, however far behind the replica is."""
     primary, standby = pair
     store = open_store(primary.address(), replicas=[standby.address()])
     take(store, "acme", PAGES[:2])
@@ -128,7 +128,7 @@ def test_a_server_that_follows_is_not_written_to(
     store = open_store(standby.address(), options=Options(patience_seconds=0.2))
 
     with pytest.raises(StoreReadOnlyError, match="name the primary in KEPT_STORE"):
-        take(store, "acme", ["A pump that nobody can hand in here."])
+        take(store, "acme", ["A pump that cannot be ingested here."])
 
 
 def test_a_replica_that_goes_away_is_not_waited_for(
@@ -158,7 +158,7 @@ def test_a_failover_loses_nothing_and_doubles_nothing(
 ) -> None:
     """A node that knows both servers goes on with whichever can be written to.
 
-    Numbers of transactions begin anew there, so a lost answer is not looked up by
+    Transaction numbers start again there, so a lost answer is not looked up by
     one: another's may have it by now.
     """
     primary, standby = pair

@@ -75,7 +75,7 @@ def test_a_statement_without_a_condition_sees_one_tenant(
     assert texts_of(store, None) == []
 
 
-def test_nobody_writes_into_another_tenant(open_store: Open, dsn: str) -> None:
+def test_no_tenant_writes_into_another(open_store: Open, dsn: str) -> None:
     """A row with another tenant's number is refused, and nothing of it is kept."""
     store = open_store(dsn)
     with store.database.reading("globex") as connection:

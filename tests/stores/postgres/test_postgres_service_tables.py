@@ -41,7 +41,7 @@ class TestPostgres(ServiceContract):
             one.close()
 
 
-def test_a_tenant_sees_its_own_audit_and_nobody_s_keys(
+def test_a_tenant_sees_its_own_audit_and_no_keys(
     database: PostgresDatabase,
 ) -> None:
     """Rows of the store as a whole are hidden from a transaction of one tenant."""

@@ -67,11 +67,11 @@ def test_wrong_statistics_are_found_and_repaired(
     before = filled.search(QUESTION)
     spoil(filled, sql)
 
-    told = examine(filled.store, repair=False)
+    reported = examine(filled.store, repair=False)
     repaired = examine(filled.store, repair=True)
 
-    assert [(f.what, f.repaired) for f in told] == [("statistics", False)]
-    assert what in told[0].detail
+    assert [(f.what, f.repaired) for f in reported] == [("statistics", False)]
+    assert what in reported[0].detail
     assert [f.repaired for f in repaired] == [True]
     assert examine(filled.store, repair=False) == []
     assert filled.search(QUESTION) == before
@@ -118,7 +118,7 @@ def test_an_index_with_other_vectors_is_built_again(filled: KnowledgeBase) -> No
         ("UPDATE vectors SET data = zeroblob(8)", "vectors of another length"),
     ],
 )
-def test_what_is_lost_from_the_truth_is_told_but_not_repaired(
+def test_what_is_lost_from_the_truth_is_reported_not_repaired(
     filled: KnowledgeBase, sql: str, what: str
 ) -> None:
     """There is nothing else to make it from."""
@@ -130,7 +130,7 @@ def test_what_is_lost_from_the_truth_is_told_but_not_repaired(
 
 
 def test_rebuilding_changes_no_answer(filled: KnowledgeBase) -> None:
-    """All indexes are thrown away and made anew, and the bytes are the same."""
+    """All indexes are deleted and rebuilt, and the bytes are the same."""
     before = filled.search(QUESTION)
 
     assert rebuild(filled.store) == 1
@@ -173,7 +173,7 @@ def test_a_file_that_goes_missing_under_a_running_store_is_made_again(
     assert examine(filled.store, repair=False) == []
 
 
-def test_indexes_made_anew_elsewhere_are_taken_over(filled: KnowledgeBase) -> None:
+def test_indexes_rebuilt_by_another_process_are_reopened(filled: KnowledgeBase) -> None:
     """Who has a store open goes on in the new indexes, not in both by turns."""
     for number in range(20):
         filled.add(f"Valve {number} of line {number * 7} closes at {number} bar.")

@@ -79,7 +79,7 @@ def settled(touching: Touching, keys: list[int]) -> None:
 
 
 def comes_about(expected: T, attempt: Callable[[], T]) -> bool:
-    """Tell whether *attempt* has what is *expected* at least once.
+    """Return whether *attempt* has what is *expected* at least once.
 
     A busy machine takes pages out of memory whenever it likes.
     """
@@ -162,7 +162,7 @@ def test_a_few_rows_are_not_worth_it(counted: Counted, keys: list[int]) -> None:
     touching.close()
 
 
-def test_what_cannot_be_touched_is_told_by_the_query_alone(
+def test_a_failed_prefetch_is_reported_by_the_query_alone(
     keys: list[int], folder: Path
 ) -> None:
     """A failure here is none of an answer's."""
@@ -171,7 +171,7 @@ def test_what_cannot_be_touched_is_told_by_the_query_alone(
     @contextmanager
     def busy() -> Iterator[Connection]:
         asked.append(1)
-        msg = "somebody else has it"
+        msg = "another process has it"
         raise StoreBusyError(msg)
         yield
 

@@ -63,7 +63,7 @@ def test_a_change_of_directory_does_not_move_the_store(
     elsewhere = tmp_path / "elsewhere"
     (elsewhere / "base").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    with kept.open("base", embedder="hash") as base:
+    with kept.open("base", create=True, embedder="hash") as base:
         base.add("The office opens at nine.")
 
         monkeypatch.chdir(elsewhere)
@@ -88,7 +88,7 @@ def test_a_folder_below_one_that_is_gone_is_refused(
 
 
 def test_vectors_of_another_length_are_refused(base: KnowledgeBase) -> None:
-    """The same name with another dimension is another embedder, and both are told."""
+    """The same name with another dimension is another embedder, named in the error."""
     base.store.claim("model", 512)
 
     with pytest.raises(EmbedderMismatchError, match=r"512 numbers.*64 numbers"):
@@ -161,8 +161,8 @@ def test_taking_in_does_not_wait_for_the_index_of_words(base: KnowledgeBase) -> 
     assert found.selection.candidates
 
 
-def test_searches_go_on_while_indexes_are_made_anew(base: KnowledgeBase) -> None:
-    """Whoever opens the index of words waits for nobody who waits for a search."""
+def test_searches_go_on_while_indexes_are_rebuilt(base: KnowledgeBase) -> None:
+    """Opening the keyword index does not deadlock with a rebuild."""
     for page in PAGES:
         base.add(page)
     expected = base.search(PAGES[0]).selection.candidates
@@ -209,7 +209,7 @@ def test_a_long_question_of_one_tenant_keeps_no_other_waiting(
 
 
 def test_a_closed_knowledge_base_says_so(make_base: Make) -> None:
-    """Whoever asks it after all is told to open it again."""
+    """Using it again raises an error that says to open it again."""
     base = make_base()
     base.search("anything?")
     base.close()
@@ -228,7 +228,7 @@ def test_a_program_may_close_it_when_it_ends(tmp_path: Path) -> None:
     folder = str(tmp_path / "at exit")
     program = f"""
 import atexit, kept
-base = kept.open({folder!r}, embedder="hash")
+base = kept.open({folder!r}, create=True, embedder="hash")
 base.add({PAGES[1]!r})
 atexit.register(base.close)
 base.search("INV-49302")

@@ -158,7 +158,7 @@ def test_private_addresses_are_refused_even_from_allowed_hosts(host: str) -> Non
         ("2002:7f00:1::", False),
     ],
 )
-def test_public_addresses_are_told_from_others(address: str, public: bool) -> None:  # noqa: FBT001 -- a table
+def test_public_addresses_differ_from_others(address: str, public: bool) -> None:  # noqa: FBT001 -- a table
     """Wrapped addresses count as what they wrap."""
     assert is_public(address) is public
 

@@ -50,7 +50,7 @@ def test_a_broken_word_file_is_refused(data: bytes) -> None:
 
 
 def test_an_archive_that_is_no_word_file_is_refused() -> None:
-    """A zip file with another ending is told apart."""
+    """A zip file with another ending is not taken for DOCX."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("hello.txt", "hello")
@@ -68,7 +68,7 @@ def test_a_broken_pdf_is_refused(data: bytes) -> None:
 
 @pytest.mark.evaluation_data
 def test_real_pdfs_give_text_or_a_reason(evaluation_data: Path) -> None:
-    """Encrypted files and files without text are told apart from good ones."""
+    """Encrypted files and files without text are rejected by name."""
     outcome: dict[str, str] = {}
     for path in sorted((evaluation_data / "awkward" / "pdf").iterdir()):
         try:

@@ -45,7 +45,7 @@ def test_text_of_a_page(html: str, text: str) -> None:
     assert read_page(html).text == text
 
 
-def test_title_and_first_heading_are_told_apart() -> None:
+def test_title_and_first_heading_are_separate() -> None:
     """The title in the head is no part of the text."""
     page = read_page("<title>In  head</title><p>x</p><h2>First</h2><h1>Second</h1>")
 

@@ -91,7 +91,7 @@ def test_the_name_of_a_file_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_json_lines_give_a_draft_each_and_errors_in_place(tmp_path: Path) -> None:
-    """A bad line is told with its number and costs no other line."""
+    """A bad line is reported with its number; the other lines are read."""
     file = tmp_path / "rows.jsonl"
     file.write_bytes(
         b'\xef\xbb\xbf{"_id": "d1", "title": "One", "text": "first", "year": 2020}\n'
@@ -154,7 +154,7 @@ def test_tables_give_a_draft_for_each_row(delimiter: str) -> None:
     assert problems == ["6 cells under 5 headings", "no text"]
 
 
-def test_a_row_without_a_text_column_is_told_by_its_cells() -> None:
+def test_a_row_without_a_text_column_becomes_its_cells() -> None:
     """A price list is a text too: each cell under its heading."""
     draft = only(read_bytes(b"part,price,note\nTW-C235,410,\n", "t.csv"))
 
@@ -204,7 +204,7 @@ def test_a_missing_file_and_a_bad_sidecar_are_errors_too(tmp_path: Path) -> None
         ("x.bin", "text/plain; charset=koi8-r", "привет".encode("koi8-r"), "привет"),
     ],
 )
-def test_format_is_told_by_type_name_or_first_bytes(
+def test_format_is_detected_by_type_name_or_first_bytes(
     name: str, content_type: str, data: bytes, text: str
 ) -> None:
     """Standard input and uploads have no ending."""

@@ -124,7 +124,7 @@ def test_the_encoding_is_that_of_the_whole_file(tmp_path: Path) -> None:
     assert (last.text, last.encoding) == ("Käse", "cp1252")
 
 
-def test_line_ends_of_old_tell_the_sample_too(tmp_path: Path) -> None:
+def test_old_line_ends_are_recognised_in_the_sample(tmp_path: Path) -> None:
     """A file whose lines end in carriage returns is detected by its opening."""
     file = tmp_path / "t.csv"
     lines = GERMAN.strip() + "\r"

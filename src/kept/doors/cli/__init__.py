@@ -4,6 +4,17 @@ import os
 import signal
 import threading
 
+import kept
+
+# The other project named kept may have been installed over ours; its package is then
+# found instead, with our subpackages in it.
+if not hasattr(kept, "KeptError"):
+    _MSG = (
+        f"{kept.__file__} belongs to another project named kept; run "
+        "'pip uninstall --yes kept kept-rag', then 'pip install kept-rag'"
+    )
+    raise ImportError(_MSG)
+
 # Set before numpy is loaded: starting threads costs a short command more than they
 # give it, and much more where other processes want the same cores.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

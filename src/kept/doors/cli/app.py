@@ -19,12 +19,8 @@ from kept.doors.cli import (
     settings,
     version,
 )
-from kept.doors.cli import (
-    check_retriever as audit,
-)
-from kept.doors.cli import (
-    maintenance as upkeep,
-)
+from kept.doors.cli import check_retriever as audit
+from kept.doors.cli import maintenance as upkeep
 
 app = typer.Typer(
     name="kept",

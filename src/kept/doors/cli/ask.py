@@ -26,12 +26,9 @@ from kept.doors.cli.output import (
     say_all,
     shortened,
 )
-from kept.doors.cli.search import (
-    Intent,
-    K,
-    Pin,
-)
+from kept.doors.cli.search import Intent, K, Pin
 from kept.errors import KeptError
+from kept.search.answer.answer import verdict
 from kept.search.answer.ask import Asked, asked_json
 from kept.search.answer.citations import Citation
 from kept.search.retrieve import Request
@@ -123,7 +120,7 @@ def _put(piece: str) -> None:
 
 
 def tell_removed(asked: Asked) -> None:
-    """Tell on standard error which markers led nowhere."""
+    """Write to standard error which markers led nowhere."""
     if removed := asked.answer.removed_markers:
         complain(
             f"removed {len(removed)} marker{'s' * (len(removed) > 1)} that led to no "
@@ -132,18 +129,27 @@ def tell_removed(asked: Asked) -> None:
 
 
 def print_sources(asked: Asked) -> None:
-    """Print the citations, and how far they carry the answer."""
+    """Print the citations, what else was looked at, and how good the answer is."""
     answer = asked.answer
-    if answer.citations:
+    cited = [one for one in answer.citations if one.cited]
+    if cited:
         say()
-    for citation in answer.citations:
+    for citation in cited:
         say(f"[{citation.marker}] {_name(citation)}  ({citation.chunk_id})")
         say(f"    {', '.join(_badges(citation))}")
         say(f"    {citation.source_uri}")
         say(f"    {shortened(citation.snippet, 300)}")
-    if answer.faithfulness is not None:
+    others = [one for one in answer.citations if not one.cited]
+    if others:
+        names = dict.fromkeys(map(_name, others))
         say()
-        say(f"{answer.kind} answer, faithfulness {answer.faithfulness:.0%}")
+        say(shortened(f"Also looked at: {'; '.join(names)}", 300))
+    if answer.missing:
+        say()
+        say(f"Missing: {', '.join(answer.missing)}")
+    if said := verdict(answer):
+        say()
+        say(said)
 
 
 def _name(citation: Citation) -> str:

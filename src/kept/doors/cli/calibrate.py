@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    number,
-    print_json,
-    print_table,
-    say,
-)
+from kept.doors.cli.output import number, print_json, print_table, say
 from kept.errors import InputError
 from kept.evaluation.calibrate.floors import Floor
 from kept.kernel.calibration import save

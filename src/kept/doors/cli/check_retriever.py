@@ -9,12 +9,7 @@ from typing import Annotated
 import typer
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    complain,
-    on_a_line,
-    print_json,
-    put_line,
-)
+from kept.doors.cli.output import complain, on_a_line, print_json, put_line
 from kept.errors import UnreadableSourceError
 from kept.evaluation.collection import load_question_texts
 from kept.evaluation.retriever_check import QuestioningEffort, audit

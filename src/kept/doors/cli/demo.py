@@ -4,11 +4,7 @@ import sys
 from pathlib import Path
 
 from kept.doors.cli import options
-from kept.doors.cli.ingest import (
-    handing_of,
-    summary,
-    take_in,
-)
+from kept.doors.cli.ingest import handing_of, summary, take_in
 from kept.doors.cli.output import say, shortened
 from kept.evaluation import examples
 from kept.knowledge_base.base import KnowledgeBase

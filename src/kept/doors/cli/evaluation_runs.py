@@ -6,13 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    print_drawn,
-    print_json,
-    print_table,
-    say,
-)
-from kept.doors.cli.progress import Tell, bar
+from kept.doors.cli.output import print_drawn, print_json, print_table, say
+from kept.doors.cli.progress import Report, bar
 from kept.errors import InputError
 from kept.evaluation.collection import Collection, load_collection, load_probes
 from kept.evaluation.corpus import Corpus, corpus_of
@@ -122,20 +117,20 @@ def chosen(
 @contextmanager
 def _ready(
     given: EvaluationTarget, source: QuestionSource
-) -> Iterator[tuple[Collection, Corpus, Tell]]:
+) -> Iterator[tuple[Collection, Corpus, Report]]:
     """Load the collection and open its knowledge base, with a bar to watch."""
     asked = source.collection()
     with (
-        bar("evaluating") as tell,
+        bar("evaluating") as on_step,
         corpus_of(
             asked,
             given.settings,
             store=source.store,
-            on_step=tell,
+            on_step=on_step,
             progress=options.told_on_stderr(),
         ) as corpus,
     ):
-        yield asked, corpus, tell
+        yield asked, corpus, on_step
 
 
 def summary(
@@ -150,8 +145,8 @@ def summary(
         msg = "--traces needs a place to write to; give --out FOLDER too"
         raise InputError(msg)
     place = Place(out, traces) if out else None
-    with _ready(given, source) as (asked, corpus, tell):
-        evaluation = evaluated(asked, corpus, given.setup, out=place, on_step=tell)
+    with _ready(given, source) as (asked, corpus, on_step):
+        evaluation = evaluated(asked, corpus, given.setup, out=place, on_step=on_step)
         notes = notes_of(asked, corpus.lost)
     return summary_of(evaluation, floors=floors, notes=notes)
 
@@ -186,21 +181,23 @@ def fixture(
     if distractors is not None:
         staging = Staging(folder=distractors, written=written)
     loaded = load_fixture(name)
-    with bar("taking in distractors") as tell:
+    with bar("taking in distractors") as on_step:
         return fixture_report(
             loaded,
             given.settings,
             staging,
             overrides=given.setup.overrides,
-            on_step=tell,
+            on_step=on_step,
         )
 
 
 def pairs(path: Path, given: EvaluationTarget, same_from: float) -> DuplicateReport:
     """Hold the ingestion rules against pairs of texts."""
     loaded = load_text_pairs(path)
-    with bar("embedding openings") as tell:
-        return pairs_report(loaded, given.settings, same_from=same_from, on_step=tell)
+    with bar("embedding openings") as on_step:
+        return pairs_report(
+            loaded, given.settings, same_from=same_from, on_step=on_step
+        )
 
 
 def comparison(before: Path, after: Path, gates: Iterable[str]) -> RunReport:
@@ -215,8 +212,8 @@ def sweep(
 ) -> tuple[SweepPoint, ...]:
     """Try every combination of settings."""
     settings = grid(options_)
-    with _ready(given, source) as (asked, corpus, tell):
-        return swept(asked, corpus, given.setup, settings, on_step=tell)
+    with _ready(given, source) as (asked, corpus, on_step):
+        return swept(asked, corpus, given.setup, settings, on_step=on_step)
 
 
 def reports(report: RunReport, html: Path | None, junit: Path | None) -> None:

@@ -7,16 +7,8 @@ from typing import Annotated
 import typer
 
 from kept.errors import InputError
-from kept.kernel.filter_operators import (
-    compared,
-    every,
-    number_in,
-)
-from kept.kernel.filters import (
-    BOUNDS,
-    Filters,
-    filters_of,
-)
+from kept.kernel.filter_operators import compared, every, number_in
+from kept.kernel.filters import BOUNDS, Filters, filters_of
 
 Types = Annotated[
     list[str] | None, typer.Option("--type", help="Only documents of this type.")

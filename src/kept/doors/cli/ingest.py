@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    complain,
-    counted,
-    print_json,
-    say,
-)
+from kept.doors.cli.output import complain, counted, print_json, say
 from kept.doors.cli.progress import byte_bar
 from kept.errors import InputError, KeptError
 from kept.ingest.ingestion import Handed
 from kept.ingest.receipts import Receipt
-from kept.ingest.sources import Handing, Met
+from kept.ingest.sources import Handing, Met, checked_names
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import fetch_limits_of
@@ -113,8 +108,7 @@ def ingest(
     handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
     handing.on_skip = skips = Skips(told=None if as_json else SHOWN_SKIPS)
     handing.met = Met() if prune else None
-    for name in paths:
-        _check(name)
+    checked_names(paths)
     with (
         _workers(ray, settings) as workers,
         options.opened(settings, make=True) as base,
@@ -202,10 +196,10 @@ def _receipts(
     workers: "RayWorkers | None",
 ) -> Iterator[Receipt]:
     """Yield the receipts; *sizes* gets the bytes of each text as it is handed in."""
-    intake = base.store.intake(base.tenant)
     handed = handing(paths)
     if workers is not None:
-        handed = workers.read(handing, paths, intake.source, base.tenant)
+        known = base.store.intake(base.tenant).source
+        handed = workers.read(handing, paths, known, base.tenant)
 
     def sized() -> Iterator[Handed]:
         for item in handed:
@@ -213,11 +207,7 @@ def _receipts(
             yield item
 
     yield from base.ingest(sized(), by=workers)
-    if handing.met is not None:
-        for root in handing.roots:
-            for uri in base.store.sources(base.tenant, root):
-                if handing.gone(uri):
-                    yield intake.forget(uri)
+    yield from base.pruned(handing)
 
 
 def _workers(
@@ -277,19 +267,3 @@ def _check_encoding(encoding: str | None) -> None:
     except (LookupError, ValueError) as error:
         msg = f"--encoding is {encoding!r}; expected one that there is, such as utf-8"
         raise InputError(msg) from error
-
-
-def _check(name: str) -> None:
-    """Refuse a path that is not there, before anything is done."""
-    if not name:
-        msg = "a path is empty; expected a file or folder, '.' for this one"
-        raise InputError(msg)
-    if name == "-" or name.startswith(("http://", "https://")):
-        return
-    path = Path(name)
-    if not path.exists():
-        msg = f"there is no file or folder {name!r}; check the path"
-        raise InputError(msg)
-    if not (path.is_file() or path.is_dir() or path.is_fifo()):
-        msg = f"{name!r} is a device; expected a file or folder, or - to read a pipe"
-        raise InputError(msg)

@@ -6,11 +6,7 @@ from typing import Annotated
 import typer
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    print_json,
-    print_table,
-    say,
-)
+from kept.doors.cli.output import print_json, print_table, say
 from kept.doors.cli.progress import bar
 from kept.models import weights as models
 from kept.models.prompts import drift

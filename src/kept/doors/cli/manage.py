@@ -13,12 +13,7 @@ from kept.doors.cli.output import (
     say,
     shortened,
 )
-from kept.search.render import (
-    alias_json,
-    document_json,
-    ledger_json,
-    receipt_json,
-)
+from kept.search.render import alias_json, document_json, ledger_json, receipt_json
 
 
 def documents(

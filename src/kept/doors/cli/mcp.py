@@ -7,17 +7,10 @@ from typing import Annotated
 
 import typer
 
+from kept._runtime import needing
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    INTERRUPTED,
-    INTERRUPTION,
-    complain,
-)
-from kept.doors.cli.serve import (
-    Host,
-    Port,
-    tell,
-)
+from kept.doors.cli.output import INTERRUPTED, INTERRUPTION, complain
+from kept.doors.cli.serve import Host, Port, tell
 from kept.errors import SettingsError
 from kept.knowledge_base.base import KnowledgeBase
 
@@ -51,16 +44,8 @@ def mcp(
     settings = options.settings_of(
         store=store, tenant=tenant, preset=preset, embedder=embedder
     )
-    try:
+    with needing("mcp", "'kept mcp'"):
         from kept.doors.mcp import server as serving  # noqa: PLC0415 -- brings the SDK
-    except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("mcp"):
-            raise
-        msg = (
-            "'kept mcp' needs the package 'mcp', which is not installed; "
-            'get it with: pip install "kept[mcp]"'
-        )
-        raise SettingsError(msg) from error
     if not over_http:
         if host is not None or port is not None:
             msg = "--host and --port are for --http; give that too, or leave them out"

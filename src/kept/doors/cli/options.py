@@ -14,11 +14,7 @@ from kept.errors import InputError, NotFoundError, SettingsError
 from kept.kernel.filters import LARGEST
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import (
-    Progress,
-    store_exists,
-    store_writable,
-)
+from kept.knowledge_base.wiring import Progress, store_exists, store_writable
 from kept.stores.addresses import told
 
 SHOWN_TENANTS = 5

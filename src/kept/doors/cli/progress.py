@@ -4,13 +4,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 
-Tell = Callable[[str, int, int], None]
+Report = Callable[[str, int, int], None]
 _THOUSAND = 1000
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Tell]:
-    """Show a bar while work goes on; *tell* takes a step's name, done and total."""
+def bar(title: str) -> Iterator[Report]:
+    """Show a bar while work goes on; *report* takes a step's name, done and total."""
     if not sys.stderr.isatty():
         yield lambda step, done, total: None
         return
@@ -32,10 +32,10 @@ def bar(title: str) -> Iterator[Tell]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(title, total=None)
 
-        def tell(step: str, done: int, total: int) -> None:
+        def report(step: str, done: int, total: int) -> None:
             progress.update(task, description=step, completed=done, total=total or None)
 
-        yield tell
+        yield report
 
 
 @contextmanager
@@ -65,13 +65,13 @@ def byte_bar(title: str, names: Sequence[str]) -> Iterator[Callable[[int], None]
     ):
         task = progress.add_task(title, total=None)
 
-        def tell(done: int) -> None:
+        def report(done: int) -> None:
             complete, total = survey.complete, survey.bytes
             told = f"{title} {amount(done, total, complete=complete)}"
             known = max(total, done, 1) if complete else None
             progress.update(task, description=told, completed=done, total=known)
 
-        yield tell
+        yield report
 
 
 def amount(done: int, total: int, *, complete: bool) -> str:

@@ -8,13 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    complain,
-    counted,
-    print_json,
-    say,
-    say_all,
-)
+from kept.doors.cli.output import complain, counted, print_json, say, say_all
 from kept.doors.cli.progress import bar
 from kept.errors import InputError
 from kept.few_shot import examples as examples_few_shot
@@ -38,11 +32,7 @@ from kept.few_shot.store import (
     read_split,
     scored,
 )
-from kept.few_shot.transcripts import (
-    ReferenceBuilder,
-    ReferenceChunk,
-    read_transcripts,
-)
+from kept.few_shot.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import NO_SERVER, Settings
 from kept.knowledge_base.wiring import LanguageModels, process_secret

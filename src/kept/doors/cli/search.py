@@ -14,21 +14,10 @@ from kept.doors.cli.filter_options import (
     Where,
     narrowed,
 )
-from kept.doors.cli.output import (
-    number,
-    print_json,
-    print_table,
-    say,
-    shortened,
-)
+from kept.doors.cli.output import number, print_json, print_table, say, shortened
 from kept.kernel.counters import counters
 from kept.search.answer.extractive import extracts, snippet_of
-from kept.search.funnel import (
-    account,
-    dropped_by,
-    funnel_rows,
-    latest_first,
-)
+from kept.search.funnel import account, dropped_by, funnel_rows, latest_first
 from kept.search.render import found_json
 from kept.search.retrieve import Found
 

@@ -17,13 +17,7 @@ from kept.doors.cli.filter_options import (
     narrowed,
 )
 from kept.doors.cli.output import print_json
-from kept.doors.cli.search import (
-    Intent,
-    K,
-    Pin,
-    print_found,
-    print_funnel,
-)
+from kept.doors.cli.search import Intent, K, Pin, print_found, print_funnel
 from kept.errors import UnreadableSourceError
 from kept.ingest.sources import standard_input
 from kept.knowledge_base.select import Selecting

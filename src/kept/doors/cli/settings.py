@@ -7,11 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from kept.doors.cli import options
-from kept.doors.cli.output import (
-    print_json,
-    print_table,
-    say,
-)
+from kept.doors.cli.output import print_json, print_table, say
 from kept.errors import SettingsError
 from kept.kernel.presets import preset as preset_named
 from kept.kernel.presets.overrides import ShownSetting, shown

@@ -19,6 +19,7 @@ ELSEWHERE = frozenset(
         "KEPT_EVAL_CACHE",
         "KEPT_MCP_ALLOW_INGEST",
         "KEPT_MODELS",
+        "KEPT_MODELS_DIR",
         "KEPT_MODEL_HUB",
         "KEPT_OWNER_PASSWORD",
         "KEPT_TEST_CACHE",

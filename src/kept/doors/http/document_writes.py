@@ -6,16 +6,23 @@ from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
+from typing_extensions import TypedDict
 
 from kept.doors.http.callers import Caller
 from kept.doors.http.problems import Problem
 from kept.doors.http.responses import replied
-from kept.doors.http.schemas import DocumentIn
+from kept.doors.http.schemas import DocumentIn, PruneIn
 from kept.knowledge_base.job_worker import JobSource
 from kept.search.render import ReceiptJson, receipt_json
 from kept.stores.service.jobs import Job, JobJson, new_id
 
 SHOWN_RECEIPTS = 100
+
+
+class Receipts(TypedDict):
+    """A receipt for every document that was written or retired."""
+
+    receipts: list[ReceiptJson]
 
 
 class JobWithReceipts(JobJson):
@@ -141,6 +148,14 @@ def cancelled(caller: Caller, job_id: str) -> Job:
         service.spool.drop(job.id)
     caller.note("job.cancel", job.state, target=job_id)
     return job
+
+
+def pruned(caller: Caller, given: PruneIn) -> Receipts:
+    """Retire the documents of a prefix that are not listed, and write an audit row."""
+    receipts = caller.base().prune(given.prefix, frozenset(given.keep))
+    facts = {"retired": len(receipts)}
+    caller.note("document.prune", "done", target=given.prefix, facts=facts)
+    return {"receipts": list(map(receipt_json, receipts))}
 
 
 def deleted(caller: Caller, document_id: str, *, with_aliases: bool) -> ReceiptJson:

@@ -6,6 +6,7 @@ gzip. HEAD is answered as GET is, up to where the body would begin.
 """
 
 import asyncio
+import re
 import secrets
 import time
 from typing import Any
@@ -32,12 +33,16 @@ ALWAYS_ANSWERED = frozenset({"/health", "/ready", "/metrics"})
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 COMPRESSION_HEADERS = frozenset({b"content-encoding", b"content-length"})
 BEARER = "bearer "
+MCP = "/mcp"
+METADATA = "/.well-known/oauth-protected-resource"
 SECURITY = {
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "x-frame-options": "DENY",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
+
+_HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 
 logger = Logger(__name__)
 
@@ -134,7 +139,8 @@ class _Exchange:
         if key is None:
             open_metrics = self._service.limits.public_metrics
             if guarded and not (self._path == "/metrics" and open_metrics):
-                raise Problem("unauthenticated", headers={"WWW-Authenticate": "Bearer"})
+                challenge = {"WWW-Authenticate": self._challenge()}
+                raise Problem("unauthenticated", headers=challenge)
             return
         # Pages check the token of their form, which is not read yet.
         changes = guarded and self._method not in SAFE_METHODS
@@ -157,6 +163,16 @@ class _Exchange:
         cookie = cookie_parser(self._headers.get("cookie", "")).get(COOKIE)
         found = self._service.key_of_session(cookie) if cookie else None
         return found or (None, None)
+
+    def _challenge(self) -> str:
+        """Return how to authenticate; for MCP clients, where the metadata is."""
+        host = self._headers.get("host", "")
+        # What the client sent becomes part of a header: nothing but an address may.
+        if not self._path.startswith(MCP) or not _HOST.fullmatch(host):
+            return "Bearer"
+        secure = self._service.limits.secure_cookies or self._scope["scheme"] == "https"
+        address = f"http{'s' * secure}://{host}{METADATA}{MCP}"
+        return f'Bearer resource_metadata="{address}"'
 
     def _too_large(self) -> Problem:
         return Problem(

@@ -277,6 +277,17 @@ class DocumentsIn(Body):
     documents: list[DocumentIn] = Field(min_length=1, max_length=MOST_NAMES)
 
 
+class PruneIn(Body):
+    """Which documents to retire: those of a prefix whose source is not listed."""
+
+    model_config = example(prefix="handbook/", keep=["handbook/leave"])
+
+    prefix: Name = Field(description="What the sources begin with, such as a folder.")
+    keep: list[Line] = Field(
+        default=[], max_length=100_000, description="The sources that still exist."
+    )
+
+
 class FormFields(Body):
     """The declared fields of all files of a form, as JSON in one of its parts."""
 

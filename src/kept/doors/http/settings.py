@@ -101,6 +101,11 @@ class ServiceSettings(BaseSettings):
         le=600.0,
         description="How long requests may take to finish after a signal to stop",
     )
+    authorization_servers: tuple[str, ...] = Field(
+        default=(),
+        description="OAuth servers that the metadata of the MCP resource names, as "
+        "JSON; for a gateway that exchanges their tokens for keys",
+    )
     runs: str | None = Field(
         default=None, description="Folder of evaluation runs that admins may list"
     )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 import mcp_types as types
 from mcp.server import Server, ServerRequestContext
@@ -15,7 +15,14 @@ from kept._runtime import Logger
 from kept.doors.http.problems import Problem
 from kept.doors.http.responses import cursor_of, place_of
 from kept.doors.mcp.clients import Client, pages_of
-from kept.doors.mcp.tools import FAILED, TOOLS, Tool, ToolResult
+from kept.doors.mcp.tools import (
+    DOCUMENTS,
+    FAILED,
+    TOOLS,
+    Tool,
+    ToolResult,
+    document_url,
+)
 from kept.errors import KeptError, NotFoundError
 from kept.ingest.receipts import StoredDocument
 
@@ -23,7 +30,6 @@ from kept.ingest.receipts import StoredDocument
 RESOURCE_NOT_FOUND = -32002
 SHOWN_FAULTS = 5
 PAGE = 100
-DOCUMENTS = "kept://documents/"
 PLAIN = "text/plain"
 INSTRUCTIONS = (
     "A knowledge base that cites only what deserves it. Use 'search' for passages and "
@@ -199,7 +205,7 @@ def _listed(tool: Tool) -> types.Tool:
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=not tool.writes,
-            destructive_hint=False,
+            destructive_hint=tool.destroys,
             idempotent_hint=True,
             open_world_hint=tool.writes,
         ),
@@ -211,7 +217,7 @@ def _resource(stored: StoredDocument) -> types.Resource:
     return types.Resource(
         name=document.id,
         title=document.title or document.source_uri,
-        uri=f"{DOCUMENTS}{quote(document.id, safe='')}",
+        uri=document_url(document.id, ""),
         description=f"{document.type}, {document.chunk_count} chunks, from "
         f"{document.source_uri or 'a text'}",
         mime_type=PLAIN,
@@ -228,7 +234,8 @@ def _faults(tool: Tool, error: ValidationError) -> str:
     """Name every argument that is wrong, without repeating its value."""
     faults = error.errors(include_url=False, include_input=False)[:SHOWN_FAULTS]
     named = [
-        f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}"
+        f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: "
+        + fault["msg"].removeprefix("Value error, ")
         for fault in faults
     ]
     known = ", ".join(tool.arguments.model_fields)

@@ -14,6 +14,8 @@ from kept.kernel.calibration.curves import probability
 from kept.kernel.presets.default import DefaultSettings
 from kept.kernel.signals import BEST, Floats
 
+# At least fifty pairs, or one in fifty, so that the median shift is not that of a few
+# outliers.
 NEAREST = 50
 SHARE = 50
 LEAST = 1e-9

@@ -61,6 +61,7 @@ def hits_of(returned: object) -> tuple[Hit, ...]:
             msg = f"it returned a mapping with {names or 'nothing'}; {EXPECTED}"
             raise InputError(msg)
         returned = inner
+    # A text is iterable too: its letters would become results.
     if isinstance(returned, str | bytes) or not isinstance(returned, Iterable):
         msg = f"it returned {_kind(returned)}; {EXPECTED}"
         raise InputError(msg)
@@ -133,6 +134,7 @@ def _is_number(value: object) -> bool:
     return (
         isinstance(value, SupportsFloat)
         and not isinstance(value, str | bool)
+        # A numpy array of several values converts to no number.
         and getattr(value, "size", 1) == 1
     )
 

@@ -34,7 +34,9 @@ OFF_TOPIC = (
     "which constellation holds the star Betelgeuse",
     "how to train a puppy not to bark at night",
 )
+# Of 24, so that those which happen to fit the documents can be left out.
 MOST_OFF_TOPIC = 16
+# Shorter sentences occur in many passages, longer ones exceed what embedders read.
 SHORTEST, LONGEST = 6, 40
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 

@@ -92,6 +92,8 @@ class _Observer:
 
     def observe(self, questions: Sequence[str]) -> Observed:
         self.progress(f"asking {len(questions)} questions")
+        # One after the other first: a difference between runs is then not one of
+        # threads.
         runs = [self._answers(questions, self.k) for _ in range(self.effort.runs)]
         errors = [answer.error for answer in runs[0] if answer.error]
         if len(errors) == len(questions):
@@ -133,6 +135,8 @@ class _Observer:
     ) -> tuple[list[RetrieverAnswer], list[RetrieverAnswer]]:
         if not self.target.takes_k:
             return [], []
+        # Half and twice the number: a score that is scaled over the results changes
+        # with it.
         half = max(1, self.k // 2)
         fewer = self._answers(questions, half) if half < self.k else []
         return fewer, self._answers(questions, 2 * self.k)

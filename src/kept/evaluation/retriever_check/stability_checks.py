@@ -16,6 +16,7 @@ from kept.evaluation.retriever_check.observations import (
 from kept.evaluation.retriever_check.probes import folded
 from kept.evaluation.retriever_check.report import CheckFinding, Severity, finding
 
+# Nine tenths alike and the same numbers: two invoices of one layout are not repeats.
 NEAR = 0.9
 # An edit distance is quadratic in the length.
 COMPARED_CHARS = 4_000

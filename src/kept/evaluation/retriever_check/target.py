@@ -81,6 +81,7 @@ def loaded(reference: str) -> Target:
         raise InputError(msg)
     if module_name.endswith(".py") or "/" in module_name:
         path = Path(module_name)
+        # Its siblings have to be importable, as when the file is run.
         sys.path.insert(0, str(path.parent.resolve()))
         module_name = path.stem
     # A console script does not have the current folder on the path.

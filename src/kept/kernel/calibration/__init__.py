@@ -1,9 +1,9 @@
 """Calibration: from absolute signals to relevance, a probability.
 
 Fitted numbers are data files with their provenance, one per embedder; see
-``parameters/``. What is fitted, how, and on what is told in
-``docs/concepts/calibration.md``. A search needs only what is named here; fitting
-one's own is in ``refit`` and ``judgements``.
+``parameters/``. ``docs/concepts/calibration.md``
+explains the fit. A search needs only what is here; fitting is in
+``kept.evaluation.calibrate``.
 """
 
 from kept.kernel.calibration.curves import Curve

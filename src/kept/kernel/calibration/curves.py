@@ -82,6 +82,7 @@ def steps_of(curves: Sequence[Curve]) -> Floats:
 
 def probability(odds: Floats) -> Floats:
     """Return the probability of log-odds, without overflow at either end."""
+    # exp() of a negative number cannot overflow.
     small = np.exp(-np.abs(odds))
     likely: Floats = np.where(odds >= 0.0, 1.0, small) / (1.0 + small)
     return likely

@@ -23,11 +23,12 @@ def shipped(embedder_id: str) -> Calibration:
     cosine: what a cosine of 0.7 means differs from model to model.
     """
     known = (_shipped(name) for name in SHIPPED)
+    # The last one, words, suits every embedder.
     return next(calibration for calibration in known if calibration.suits(embedder_id))
 
 
 def known_cosines(embedder_id: str) -> bool:
-    """Tell whether Kept has measured what a cosine of this embedder means."""
+    """Return whether Kept has measured what a cosine of this embedder means."""
     return shipped(embedder_id).embedder != ANY_EMBEDDER
 
 

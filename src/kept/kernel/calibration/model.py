@@ -17,6 +17,8 @@ from kept.kernel.signals import PLACES, Floats
 from kept.text.languages import in_latin_script
 
 ANY_EMBEDDER = "*"
+# Half of a question's words bear a cosine of 1 out; with none of them shared,
+# similarity counts for nothing.
 PER_SHARE = 2.0
 
 
@@ -51,6 +53,8 @@ class Calibration:
             [(c.signal, c.knots, c.values) for c in self.curves],
             *(["latin_only"] if self.latin_only else []),
         )
+        # The digest covers only what decides a relevance: provenance may be corrected
+        # without changing fingerprints.
         digest = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
         return f"{self.name}-{digest[:12]}"
 
@@ -60,11 +64,11 @@ class Calibration:
         return tuple(curve.signal for curve in self.curves)
 
     def suits(self, embedder_id: str) -> bool:
-        """Tell whether it was fitted for the embedder of this id."""
+        """Return whether it was fitted for the embedder of this id."""
         return self.embedder == ANY_EMBEDDER or embedder_id.startswith(self.embedder)
 
     def demand(self, embedder_id: str) -> "Calibration":
-        """Return itself, or refuse to speak for an embedder it never saw."""
+        """Return itself, or raise if it was fitted for another embedder."""
         if self.suits(embedder_id):
             return self
         msg = (

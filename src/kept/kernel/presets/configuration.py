@@ -1,4 +1,4 @@
-"""Configuration: a preset's settings, read once and refused in plain words."""
+"""Preset settings: read once, with errors that name variable, value and range."""
 
 import math
 import os
@@ -73,7 +73,9 @@ class PresetSettings(BaseSettings):
         return cls(**{fields.get(name, name): v for name, v in overrides.items()})
 
     def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- pydantic checks them
-        """Return a copy with other *values*, checked alike; nothing is read anew."""
+        """Return a copy with other *values*, checked alike, without the environment."""
+        # Past BaseSettings.__init__, which would read the environment again: a preview
+        # must change one setting and no other.
         copy = type(self).__new__(type(self))
         try:
             BaseModel.__init__(copy, **{**dict(self), **values})
@@ -91,6 +93,7 @@ class PresetSettings(BaseSettings):
         """Return every environment variable that sets *field*, its own first."""
         alias = cls.model_fields[field].validation_alias
         if isinstance(alias, AliasChoices):
+            # The bare field name is a choice only so that Python callers can use it.
             return [str(name).upper() for name in alias.choices if name != field]
         return [f"{cls.model_config.get('env_prefix', '')}{field}".upper()]
 

@@ -193,8 +193,8 @@ def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
 def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
     """List the stages in the order in which they run.
 
-    Where all passages are near, as a hundred invoices of one form are, the words tell
-    which was asked for: limits serve the protected by the score, which reads both.
+    Where all passages are near, like a hundred invoices with one layout, the words show
+    which one was asked for: limits serve the protected by score, which combines both.
     """
     near = settings.near_match_distance
     protect_keyword = settings.keyword_protection
@@ -214,10 +214,11 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         None if share is None else RelevanceShare(share),
         DenseFloor(settings.cosine_floor, settings.cosine_waiver, "cosine", "coverage"),
         rerank(settings, parts),
-        Diversity(settings.diversity_per_document, settings.diversity_gap)
+        DocumentLimit(settings.document_limit),
+        # Directly before the places are given: it has to know who will be cited.
+        Diversity(settings.diversity_per_document, settings.diversity_gap, k)
         if settings.diversity == "gap"
         else None,
-        DocumentLimit(settings.document_limit),
         MaximalMarginalRelevance(k, settings.mmr_trade_off, by="score")
         if mmr
         else TopK(k, by="score"),
@@ -243,15 +244,15 @@ def fusion(
 
 
 def rerank(settings: DefaultSettings, parts: Parts) -> OpportunisticRerank | None:
-    """Return the second look, if there is somebody to take it.
+    """Return the rerank stage, if there is a reranker.
 
     Relevance rests on the signals that the absolute order is made of: it has
     nothing to add to that.
     """
     if parts.reranker is None:
         return None
-    told_already = isinstance(fusion(settings, parts), FuseAbsolute)
-    if told_already and parts.reranker.id == RelevanceReranker().id:
+    same_signals = isinstance(fusion(settings, parts), FuseAbsolute)
+    if same_signals and parts.reranker.id == RelevanceReranker().id:
         return None
     return OpportunisticRerank(
         parts.reranker,

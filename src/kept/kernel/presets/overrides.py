@@ -69,6 +69,8 @@ def overridden(
     for name, value in values.items():
         field = field_of(kind, name)
         kept[field] = _read(kind, field, value)
+    # Checked as a whole: bounds between two settings hold for the result, not for each
+    # change.
     checked = preset.configure(kept).model_dump(mode="json")
     return {name: checked[name] for name in sorted(kept)}
 

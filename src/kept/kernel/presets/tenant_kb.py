@@ -119,7 +119,9 @@ def build(settings: TenantKbSettings, parts: Parts, k: int) -> Plan:
     on = settings.guardrails_enable
     fuse = Fuse(settings.vector_weight, settings.keyword_weight)
     return Plan(
-        pipeline=Pipeline.of(fuse, *(guards(settings, parts) if on else ()), TopK(k)),
+        pipeline=Pipeline.of(
+            fuse, *(guards(settings, parts, k) if on else ()), TopK(k)
+        ),
         k=k,
         depth=settings.depth,
         gate=GateRules(settings.min_content_tokens) if on else None,
@@ -128,7 +130,7 @@ def build(settings: TenantKbSettings, parts: Parts, k: int) -> Plan:
 
 
 def guards(
-    settings: TenantKbSettings, parts: Parts
+    settings: TenantKbSettings, parts: Parts, k: int
 ) -> tuple[
     ProtectKeywordHit | None,
     ScoreFloor | None,
@@ -153,7 +155,7 @@ def guards(
             below=settings.rerank_trigger_max,
             window=settings.rerank_window,
         ),
-        Diversity(settings.max_per_document, settings.diversity_delta),
+        Diversity(settings.max_per_document, settings.diversity_delta, k),
     )
 
 

@@ -21,7 +21,7 @@ from kept.kernel.record import (
     Decision,
     Reason,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.bounds import demand, within
 
 
 @dataclass(frozen=True)
@@ -91,14 +91,17 @@ def injecting(
     roll, distances = pool.roll, pool.readings("distance")
     near = [
         row
-        for row in pool.rows[distances <= distance].tolist()
+        for row in pool.rows[within(distances, distance)].tolist()
         if small(roll.entries[row].document.chunk_count)
     ]
+    # Only a protected chunk settles its document. The original was blocked by any
+    # selected chunk, which a later filter could still drop.
     settled = {roll.documents.item(row) for row in pool.protected} if near else set()
     eligible = [row for row in near if roll.documents.item(row) not in settled]
     if not eligible:
         return Weighed(pool)
     reading = partial(pool.reading, name="distance")
+    # The id breaks ties, so that the choice does not depend on the order of recall.
     injected = min(eligible, key=lambda row: (reading(row), pool.id_of(row)))
     replaced = (roll.documents[pool.rows] == roll.documents[injected]) & (
         distances > reading(injected)

@@ -1,4 +1,4 @@
-"""Budgets: how much text the reader of the result can bear.
+"""Budgets: limits on the characters or tokens of a selection.
 
 A budget is never exceeded, except by what the caller pinned. The protected are
 served first, nearest first unless it is *by* score; one that does not fit leaves as
@@ -97,7 +97,7 @@ def spent(  # noqa: PLR0913 -- a purchase has as many sides
     mode: Mode,
     by: Precedence = "distance",
 ) -> Outcome:
-    """Buy candidates in the order in which limits serve them."""
+    """Spend the budget on candidates in the order in which limits serve them."""
     kept: list[Candidate] = []
     decisions: list[Decision] = []
     used = 0
@@ -141,6 +141,7 @@ class ReservedTokenBudget:
         demand(self.name, "at_most", self.at_most, 1)
         for tag, share in self.shares.items():
             demand(self.name, f"shares[{tag!r}]", share, 0.0, 1.0)
+        # Ten shares of 0.1 add up to a little more than 1 in floats.
         if sum(self.shares.values()) > 1.0 + 1e-9:
             msg = (
                 f"{self.name}: shares add up to {sum(self.shares.values()):g}; "
@@ -188,7 +189,9 @@ class Purse:
         self.at_most = at_most
         self.used = 0
         self.reserved = {
-            tag: int(round(at_most * share, 9)) for tag, share in shares.items()
+            # Rounded before truncating: 0.29 * 100 is 28.999999999999996.
+            tag: int(round(at_most * share, 9))
+            for tag, share in shares.items()
         }
         self.forced: set[str] = set()
 

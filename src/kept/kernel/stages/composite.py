@@ -21,6 +21,7 @@ AUTHORITY: Mapping[str | None, float] = MappingProxyType(
 HORIZON: Mapping[str | None, float] = MappingProxyType(
     {"current": 0.0, "near_term": 0.02, "unknown": 0.04, "long_term": 0.05, None: 0.04}
 )
+# Of the original: an empty field is a penalty of half the weight.
 UNKNOWN_CONFIDENCE = 0.5
 
 

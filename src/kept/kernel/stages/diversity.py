@@ -1,7 +1,8 @@
 """Diversity: breadth across sources, where scores do not object."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,81 +29,119 @@ from kept.kernel.record import (
     Reason,
     seated,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.signals import PLACES
+from kept.kernel.stages.bounds import demand, within
 
 
 @dataclass(frozen=True)
 class Diversity:
-    """Keep at most *at_most* adjacent chunks of a document.
+    """Keep at most *at_most* of a document's chunks that follow one another.
 
-    A further one stays all the same if the next best from elsewhere scores more
-    than *gap* less, or if there is no other. Chunks are adjacent when one
-    follows the other in the document.
+    A further one is dropped only in favour of a chunk from another document that is
+    cited and scores at most *gap* less, and never while a less relevant passage is
+    cited. The best *k* of those who stay count as cited.
     """
 
     name: ClassVar[str] = "diversity"
 
     at_most: int = 2
     gap: float = 0.15
+    k: int = 8
 
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
         demand(self.name, "gap", self.gap, 0.0)
+        demand(self.name, "k", self.k, 1)
 
     __call__ = by_columns
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
-        """Count within each document, best first."""
+        """Find the crowded, and let those stay again that nothing better replaces."""
         if not crowding(pool, self.at_most):
             return Weighed(pool)
-        scores = pool.scores.tolist()
-        elsewhere = next_elsewhere(pool)
-        documents = pool.roll.documents.tolist()
-        kept: defaultdict[int, set[int]] = defaultdict(set)
+        places = places_in_runs(pool)
+        seats = pool.seats("score").tolist()
+        crowded = {
+            row
+            for row in seats
+            if places[row] > self.at_most and row not in pool.protected
+        }
+        scores, documents = pool.scores.tolist(), pool.roll.documents.tolist()
+        relevance = self._relevance(pool)
+        rivals: dict[int, int] = {}
 
-        def crowded(row: int) -> Drop | None:
-            beside = kept[documents[row]]
-            place = pool.roll.entries[row].chunk.ord
-            neighbours = beside & {place - 1, place + 1}
-            if len(beside) < self.at_most or not neighbours:
-                beside.add(place)
-                return None
-            rival = elsewhere[row]
-            gap = None if rival is None else round(scores[row] - rival, 9)
-            if gap is None or gap > self.gap:
-                beside.add(place)
+        def replaced(row: int, cited: list[int]) -> bool:
+            if min(relevance[one] for one in cited) < relevance[row]:
+                return False
+            for one in cited:
+                gap = round(scores[row] - scores[one], PLACES)
+                if (
+                    documents[one] != documents[row]
+                    and gap >= 0
+                    and within(gap, self.gap)
+                ):
+                    rivals[row] = one
+                    return True
+            return False
+
+        # One who stays again takes a place, so what is cited changes for the others.
+        while crowded:
+            cited = [row for row in seats if row not in crowded][: self.k]
+            still = {row for row in crowded if replaced(row, cited)}
+            if still == crowded:
+                break
+            crowded = still
+
+        def drop(row: int) -> Drop | None:
+            if row not in crowded:
                 return None
             return Drop.because(
                 Reason.DIVERSITY,
-                kept=len(beside),
+                place=places[row],
                 at_most=self.at_most,
-                adjacent=min(neighbours),
-                gap=gap,
+                rival=pool.id_of(rivals[row]),
+                gap=round(scores[row] - scores[rivals[row]], PLACES),
                 needed=self.gap,
             )
 
-        return sifted(pool, crowded)
+        return sifted(pool, drop)
+
+    def _relevance(self, pool: Pool) -> dict[int, float]:
+        name = "relevance"
+        held = pool.readings(name) if pool.holds(name) else pool.scores[pool.rows]
+        return dict(zip(pool.rows.tolist(), held.tolist(), strict=True))
+
+
+def places_in_runs(pool: Pool) -> dict[int, int]:
+    """Return the place of each row among the chunks that it stands in a row with.
+
+    A run goes by the chunks of the pool, whether or not they stay: else dropping the
+    third of five would set the fourth free.
+    """
+    documents, entries = pool.roll.documents.tolist(), pool.roll.entries
+    order = pool.seats("score").tolist()
+    by_place = sorted(order, key=lambda row: (documents[row], entries[row].chunk.ord))
+    runs: dict[int, int] = {}
+    for run, (before, row) in enumerate(pairwise([-1, *by_place])):
+        follows = (
+            before >= 0
+            and documents[before] == documents[row]
+            and entries[row].chunk.ord == entries[before].chunk.ord + 1
+        )
+        runs[row] = runs[before] if follows else run
+    seen: Counter[int] = Counter()
+    places: dict[int, int] = {}
+    for row in order:
+        seen[runs[row]] += 1
+        places[row] = seen[runs[row]]
+    return places
 
 
 def crowding(pool: Pool, at_most: int) -> bool:
-    """Tell whether a document has more than *at_most* of the candidates."""
+    """Return whether a document has more than *at_most* of the candidates."""
     documents = pool.roll.documents[pool.rows]
     documents.sort()
     return bool(np.count_nonzero(documents[at_most:] == documents[:-at_most]))
-
-
-def next_elsewhere(pool: Pool) -> dict[int, float | None]:
-    """Return, for each row, the best score below it of another document."""
-    documents = pool.roll.documents.tolist()
-    rivals: dict[int, float | None] = {}
-    rival: float | None = None
-    below: int | None = None
-    for row in reversed(pool.rows.tolist()):
-        if below is not None and documents[below] != documents[row]:
-            rival = pool.scores.item(below)
-        rivals[row] = rival
-        below = row
-    return rivals
 
 
 @dataclass(frozen=True)

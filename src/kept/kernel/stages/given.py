@@ -1,4 +1,4 @@
-"""Given: candidates that came from elsewhere, with an order of their own."""
+"""Own candidates: drop repeats, and keep the order that they came in."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -30,6 +30,7 @@ class DropRepeats:
         first: dict[str, str] = {}
 
         def repeated(candidate: Candidate) -> Drop | None:
+            # Retrievers cut the same passage with different white space.
             text = " ".join(candidate.chunk.text.split())
             same_as = first.setdefault(text, candidate.id)
             if same_as == candidate.id:

@@ -1,4 +1,4 @@
-"""Judgement: ask a second reader before a candidate is used."""
+"""The judge: a language model decides which candidates are used."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -59,6 +59,7 @@ class AskJudge:
         self, query: Query, candidates: tuple[Candidate, ...]
     ) -> dict[str, Opinion]:
         opinions = self.judge.review(query, candidates)
+        # zip() would silently pair opinions with the wrong candidates.
         if len(opinions) != len(candidates):
             msg = (
                 f"the judge returned {len(opinions)} opinions for {len(candidates)} "

@@ -189,11 +189,12 @@ _CURRENCY = re.compile(
     r"[$€£¥₹₽₩%‰]|\b(?:usd|eur|gbp|jpy|chf|dollars?|euros?)\b", re.IGNORECASE
 )
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+# A bare year asks for no number: "the report of 2024" wants the nearest chunk.
 _YEAR = re.compile(r"(?:1[89]|20|21)\d\d")
 
 
 def asks_for_a_number(text: str) -> bool:
-    """Tell whether a question is numeric or price-like; a bare year is not."""
+    """Return whether a question is numeric or price-like; a bare year is not."""
     if _PRICE_WORDS.search(text) or _CURRENCY.search(text):
         return True
     return any(not _YEAR.fullmatch(number) for number in _NUMBER.findall(text))

@@ -1,4 +1,4 @@
-"""Dominance: a near-perfect match cannot be talked out of the result."""
+"""Protection: a near-perfect match cannot be dropped by a later stage."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from kept.kernel.record import (
     Reason,
     decided,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.bounds import demand, reaches, within
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ProtectNearMatches:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Shield the near; let the rest pass untouched."""
-        rows = pool.rows[pool.readings("distance") <= self.distance].tolist()
+        rows = pool.rows[within(pool.readings("distance"), self.distance)].tolist()
         evidence = {
             row: {
                 "distance": pool.reading(row, "distance"),
@@ -48,9 +48,10 @@ class ProtectNearMatches:
         return shielding(pool, Reason.NEAR_MATCH, evidence)
 
     def _read(self, pool: Pool, row: int) -> bool:
-        """Tell whether the nearness of a candidate means anything."""
+        """Return whether the nearness of a candidate means anything."""
         least = 1.0 - self.distance
-        return not self.borne_out or pool.reading(row, "meaning", least) >= least
+        meaning = pool.reading(row, "meaning", least)
+        return not self.borne_out or reaches(meaning, least)
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class ProtectKeywordHit:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Shield the one strongest hit of the keyword leg."""
+        # Only the first wave: a larger k must not protect another candidate.
         leading = pool.first_wave()
         hits = pool.keeping(leading.rows[leading.readings("in_keyword") != 0.0])
         best = hits.best(self.signal)
@@ -84,7 +86,7 @@ class ProtectKeywordHit:
         strongest = hits.rows[hits.readings(self.signal) == best].tolist()
         hit = min(strongest, key=pool.id_of)
         evidence = {self.signal: best, "at_least": self.at_least}
-        if best < self.at_least:
+        if not reaches(best, self.at_least):
             bar = self._best_protected(pool)
             if bar is None or pool.scores.item(hit) <= bar:
                 return Weighed(pool)
@@ -93,6 +95,7 @@ class ProtectKeywordHit:
 
     def _best_protected(self, pool: Pool) -> float | None:
         """Return the best score of the protected, pins aside, where it counts."""
+        # Pins take no place from others, so they are no bar.
         near = pool.protected - pool.roll.pinned
         scores = [pool.scores.item(row) for row in near]
         return max(scores, default=None) if self.above_near else None

@@ -25,7 +25,7 @@ from kept.kernel.rescore import (
     demand_new,
     readings,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.bounds import demand, reaches
 
 STEP_BELOW = 1e-6
 
@@ -65,9 +65,9 @@ class OpportunisticRerank:
         }
         if best is None:
             return Weighed(pool, facts={**facts, "why_not": "no candidates"})
-        if best < self.at_least:
+        if not reaches(best, self.at_least):
             return Weighed(pool, facts={**facts, "why_not": "below the band"})
-        if best >= self.below:
+        if reaches(best, self.below):
             return Weighed(pool, facts={**facts, "why_not": "above the band"})
         demand_new(self.name, pool, "rerank")
         window = leading[: self.window]

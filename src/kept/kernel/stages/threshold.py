@@ -28,14 +28,14 @@ from kept.kernel.signals import (
     PLACES,
     chance_of_one,
 )
-from kept.kernel.stages.bounds import demand
+from kept.kernel.stages.bounds import demand, reaches, within
 
 
 def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Weighed:
     """Drop whatever has less than *at_least* of *signal*; spare the protected."""
     return dropping(
         pool,
-        ~(pool.readings(signal) >= at_least),
+        ~reaches(pool.readings(signal), at_least),
         reason,
         lambda row: {signal: pool.reading(row, signal), "at_least": at_least},
     )
@@ -46,7 +46,7 @@ def ceiled(pool: Pool, signal: str, at_most: float, reason: Reason) -> Weighed:
     served = pool.keeping(pool.seats())
     return dropping(
         served,
-        ~(served.readings(signal) <= at_most),
+        ~within(served.readings(signal), at_most),
         reason,
         lambda row: {signal: pool.reading(row, signal), "at_most": at_most},
     )
@@ -60,15 +60,15 @@ def dropping(
     waived: NDArray[np.bool_] | None = None,
 ) -> Weighed:
     """Drop the *weak* for *reason*; spare the protected and those who are *waived*."""
-    told = pool.rows[weak]
-    if not len(told):
+    decided_on = pool.rows[weak]
+    if not len(decided_on):
         return Weighed(pool)
     gone = weak & ~pool.shielded() if pool.protected else weak
     if waived is not None:
         gone = gone & ~waived
 
     def decide() -> Iterator[Decision]:
-        for row, dropped in zip(told.tolist(), gone[weak].tolist(), strict=True):
+        for row, dropped in zip(decided_on.tolist(), gone[weak].tolist(), strict=True):
             verdict = DROPPED if dropped else SPARED
             yield decided(pool.roll.ids[row], verdict, reason, evidence(row))
 
@@ -164,13 +164,13 @@ class DenseFloor:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Hold each candidate against the floor, and those below against the waiver."""
-        weak = ~(pool.readings(self.signal) >= self.at_least)
+        weak = ~reaches(pool.readings(self.signal), self.at_least)
         if not np.count_nonzero(weak):
             return Weighed(pool)
         waived = np.zeros(len(pool), bool)
         if self.waived_at is not None:
             waivers = pool.keeping(pool.rows[weak]).readings(self.waiver)
-            waived[weak] = waivers >= self.waived_at
+            waived[weak] = reaches(waivers, self.waived_at)
         shown = partial(self._shown, pool)
         return dropping(pool, weak, Reason.DENSE_FLOOR, shown, waived)
 
@@ -180,7 +180,7 @@ class DenseFloor:
             "at_least": self.at_least,
         }
         waiver, bar = pool.reading(row, self.waiver), self.waived_at
-        if bar is None or waiver < bar:
+        if bar is None or not reaches(waiver, bar):
             return shown
         return {**shown, self.waiver: waiver, "waived_at": bar}
 
@@ -213,7 +213,7 @@ class Answerable:
             "chance": chance,
             "at_least": self.at_least,
         }
-        if chance is None or chance >= self.at_least:
+        if chance is None or reaches(chance, self.at_least):
             return Weighed(pool, facts=facts)
         drop = Drop.because(Reason.UNANSWERABLE, **facts)
         return sifted(pool, lambda _: drop)._replace(facts=facts)
@@ -245,7 +245,7 @@ class MinSimilarity:
         def too_far(row: int) -> Drop | None:
             cosine = cosines[row]
             similarity = half_scale(cosine) if half else cosine
-            if similarity >= self.at_least:
+            if reaches(similarity, self.at_least):
                 return None
             return Drop.because(
                 Reason.MIN_SIMILARITY, similarity=similarity, at_least=self.at_least
@@ -296,7 +296,7 @@ class DistanceThresholds:
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
         """Try the strict threshold, then the fallback."""
-        met = (pool.readings("distance") <= self.strict).any()
+        met = within(pool.readings("distance"), self.strict).any()
         if met:
             return ceiled(pool, "distance", self.strict, Reason.STRICT_DISTANCE)
         return ceiled(pool, "distance", self.fallback, Reason.FALLBACK_DISTANCE)

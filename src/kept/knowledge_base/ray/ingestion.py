@@ -24,16 +24,8 @@ from kept.errors import (
 )
 from kept.ingest.cutting import Cutting, drafted
 from kept.ingest.ingestion import Handed
-from kept.ingest.receipts import (
-    KnownSource,
-    NewDocument,
-    Source,
-)
-from kept.ingest.sources import (
-    Handing,
-    raw_digest,
-    size_of,
-)
+from kept.ingest.receipts import KnownSource, NewDocument, Source
+from kept.ingest.sources import Handing, raw_digest, size_of
 from kept.kernel.ports import Embedder, Vectors
 from kept.knowledge_base.ray.cluster import Cluster
 from kept.knowledge_base.settings import NO_SERVER, Settings
@@ -41,11 +33,7 @@ from kept.knowledge_base.wiring import cutting_of, embedder_of
 from kept.models.embedders import require_text
 from kept.models.embedders.minilm import MiniLmEmbedder
 from kept.text.draft import Draft
-from kept.text.readers.files import (
-    ReadOptions,
-    printable,
-    read_path,
-)
+from kept.text.readers.files import ReadOptions, printable, read_path
 
 TEXTS_AT_ONCE = 8
 CHUNKS_PER_WORKER = 64

@@ -2,7 +2,7 @@
 
 >>> import kept
 >>> from kept.knowledge_base.telemetry import Telemetry
->>> base = kept.open(folder, embedder="hash", watch=Telemetry.of())
+>>> base = kept.open(folder, create=True, embedder="hash", watch=Telemetry.of())
 >>> base.close()
 
 `Telemetry.of` takes a tracer provider and a meter provider, and without them those

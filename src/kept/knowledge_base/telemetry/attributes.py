@@ -11,12 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from kept.kernel.model import Candidate, Query
-from kept.kernel.record import (
-    Decision,
-    Outcome,
-    Refusal,
-    Verdict,
-)
+from kept.kernel.record import Decision, Outcome, Refusal, Verdict
 from kept.search.answer.ask import Ending
 from kept.search.retrieve import Found, Request
 

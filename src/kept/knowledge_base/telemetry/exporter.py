@@ -22,7 +22,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 
-from kept._runtime import Logger
+from kept._runtime import DISTRIBUTION, Logger
 from kept.knowledge_base.telemetry.observer import Telemetry
 
 LAST_SECONDS = 2.0
@@ -97,7 +97,7 @@ def otlp(*, content: bool) -> Telemetry:
     outage = Outage()
     spans, metrics = _Spans(outage), _Metrics(outage)
     resource = Resource.create(
-        {"service.name": "kept", "service.version": version("kept")}
+        {"service.name": "kept", "service.version": version(DISTRIBUTION)}
     )
     tracing = TracerProvider(resource=resource, shutdown_on_exit=False)
     tracing.add_span_processor(BatchSpanProcessor(spans))

@@ -18,13 +18,7 @@ from kept.knowledge_base.telemetry import attributes
 from kept.knowledge_base.telemetry.attributes import Attributes, Kind
 from kept.knowledge_base.telemetry.instruments import Instruments
 from kept.knowledge_base.telemetry.requests import seen
-from kept.knowledge_base.telemetry.spans import (
-    BILLION,
-    Clock,
-    Pen,
-    failed,
-    within,
-)
+from kept.knowledge_base.telemetry.spans import BILLION, Clock, Pen, failed, within
 from kept.knowledge_base.telemetry.wrappers import (
     SpannedChat,
     SpannedEmbedder,

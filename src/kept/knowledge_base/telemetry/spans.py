@@ -10,11 +10,7 @@ from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer
 from opentelemetry.trace import use_span as used
 
-from kept.knowledge_base.telemetry.attributes import (
-    KIND,
-    Attributes,
-    Kind,
-)
+from kept.knowledge_base.telemetry.attributes import KIND, Attributes, Kind
 from kept.knowledge_base.telemetry.instruments import Instruments
 
 T = TypeVar("T")

@@ -13,11 +13,7 @@ from kept.kernel.ports import ChatModel, Embedder, Vectors
 from kept.kernel.record import Outcome
 from kept.knowledge_base.telemetry import attributes
 from kept.knowledge_base.telemetry.attributes import Kind, kind_of
-from kept.knowledge_base.telemetry.spans import (
-    Clock,
-    Pen,
-    failed,
-)
+from kept.knowledge_base.telemetry.spans import Clock, Pen, failed
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Devices: what a model runs on, of what the runtime offers."""
+"""Devices: CPU or GPU, by what the runtime offers."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -22,17 +22,17 @@ def providers_for(device: Device, offered: Sequence[str]) -> list[str]:
     if device != "cpu" and CUDA in offered:
         return [CUDA, CPU]
     if device == "cuda":
-        told(f"the runtime offers only {', '.join(offered)}; install onnxruntime-gpu")
+        _warn(f"the runtime offers only {', '.join(offered)}; install onnxruntime-gpu")
     return [CPU]
 
 
 def runs_on_gpu(running: Sequence[str]) -> bool:
     """Whether a model that was put on a GPU runs there; the log says so if not."""
     if CUDA not in running:
-        told("its libraries did not load; the runtime needs CUDA and cuDNN")
+        _warn("its libraries did not load; the runtime needs CUDA and cuDNN")
     return CUDA in running
 
 
-def told(why: str) -> None:
-    """Write down that the processor does what a GPU could do."""
+def _warn(why: str) -> None:
+    """Log that the model runs on the CPU although a GPU was requested."""
     logger.warning("no_gpu", runs_on="cpu", why=why)

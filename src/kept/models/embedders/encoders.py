@@ -1,10 +1,8 @@
 """Encoders: the loaded MiniLM model, on a processor or on a GPU."""
 
-import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,6 +18,7 @@ from kept.models.embedders.device import (
     providers_for,
     runs_on_gpu,
 )
+from kept.models.onnx_session import load_cuda, onnxruntime, session
 
 MAX_TOKENS = 256
 TEXTS_PER_BATCH = 32
@@ -105,28 +104,24 @@ class Batches:
 
 def load(folder: Path, device: Device) -> Encoder:
     """Load the model for *device*; the processor stands in for a GPU."""
-    # Imported here: they take most of a cold start, and not every start embeds.
-    import onnxruntime  # noqa: PLC0415
+    # Imported here: it is part of a cold start, and not every start embeds.
     from tokenizers import Tokenizer  # noqa: PLC0415
 
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MAX_TOKENS)
-    providers = providers_for(device, onnxruntime.get_available_providers())
+    providers = providers_for(device, onnxruntime().get_available_providers())
     if CUDA not in providers:
         return _on_processor(tokenizer, folder)
-    # What pip installed of CUDA is not where the system looks; what cannot be loaded
-    # is printed, and standard output belongs to the commands.
-    with redirect_stdout(sys.stderr):
-        onnxruntime.preload_dlls()
-    session = _session(_batched_graph(folder), [(CUDA, CUDA_OPTIONS), CPU])
-    if not runs_on_gpu(session.get_providers()):
+    load_cuda()
+    on_gpu = session(_batched_graph(folder), [(CUDA, CUDA_OPTIONS), CPU])
+    if not runs_on_gpu(on_gpu.get_providers()):
         return _on_processor(tokenizer, folder)
-    return Batches(tokenizer, session)
+    return Batches(tokenizer, on_gpu)
 
 
 def _on_processor(tokenizer: Any, folder: Path) -> OneByOne:  # noqa: ANN401 -- untyped
-    return OneByOne(tokenizer, _session(str(folder / models.ENCODER), [CPU]))
+    return OneByOne(tokenizer, session(str(folder / models.ENCODER), [CPU]))
 
 
 def _batched_graph(folder: Path) -> bytes:
@@ -135,20 +130,6 @@ def _batched_graph(folder: Path) -> bytes:
     from kept.models.embedders.minilm_graph import build_batched  # noqa: PLC0415
 
     return build_batched(load_file(folder / models.WEIGHTS))
-
-
-def _session(graph: str | bytes, providers: list[Any]) -> Any:  # noqa: ANN401 -- untyped
-    import onnxruntime  # noqa: PLC0415
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    # The graph is built as it should run: optimising it again gains nothing, costs
-    # start-up time and would tie the vectors to the optimiser's version.
-    options.graph_optimization_level = (
-        onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    )
-    return onnxruntime.InferenceSession(graph, options, providers=providers)
 
 
 def _readable(texts: Sequence[str]) -> list[str]:

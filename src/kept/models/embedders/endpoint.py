@@ -1,4 +1,4 @@
-"""An HTTP endpoint: one POST with a deadline, tried again only where that is safe."""
+"""An HTTP endpoint: POST with a deadline, retried only where that is safe."""
 
 import time
 from collections.abc import Mapping
@@ -48,6 +48,8 @@ class Endpoint:
         Connection errors and the statuses 429 and 503 are tried again, waiting
         longer each time or as long as the answer asks for.
         """
+        # The last attempt is made outside the loop, so that its error is raised instead
+        # of waited on.
         for attempt in range(self._retries):
             pause = self._retry_wait_seconds * 2**attempt
             try:

@@ -11,6 +11,7 @@ from kept.errors import SettingsError
 from kept.kernel.ports import Vectors
 from kept.models.embedders import checked, require_text
 
+# Bounds the memory of one text; a block of texts is bounded by BATCH_CHARS.
 MAX_CHARS = 100_000
 BATCH_CHARS = 1_000_000
 SMALLEST_DIMENSION = 64
@@ -32,6 +33,7 @@ SEPARATORS[
     ]
 ] = True
 
+# 2^64 divided by the golden ratio, the usual multiplier for hashing.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 OWNER_SHIFT = np.uint64(40)
 FEATURE_MASK = np.uint64((1 << 40) - 1)
@@ -91,12 +93,15 @@ class HashEmbedder:
         signs = 1.0 - 2.0 * (hashes & np.uint64(1)).astype(np.float64)
         buckets = (hashes >> np.uint64(1)) % np.uint64(self.dimension)
         cells = owners * np.uint64(self.dimension) + buckets
+        # Whole numbers: sums of floats depend on their order, and numpy's order on the
+        # machine.
         amounts = np.rint(WEIGHTS[kinds] * np.sqrt(counts) * 16) * signs
         sums = np.bincount(
             cells.astype(np.intp),
             weights=amounts,
             minlength=len(texts) * self.dimension,
         ).reshape(len(texts), self.dimension)
+        # Features can cancel out, and a zero vector has no direction.
         sums[~sums.any(axis=1), 0] = 1
         lengths = np.sqrt(np.square(sums).sum(axis=1, keepdims=True))
         vectors: Vectors = (sums / lengths).astype(np.float32)
@@ -134,6 +139,7 @@ def _codes(text: str) -> Codes:
     raw = np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
     codes = raw.astype(np.uint64)
     codes[SEPARATORS[np.minimum(raw, 0xFFFF)]] = 0
+    # A text of separators only is compared by these.
     if not codes.any():
         codes = raw.astype(np.uint64) + np.uint64(1)
     return np.concatenate([[np.uint64(0)], codes, [np.uint64(0)]])
@@ -153,7 +159,7 @@ def _words(codes: Codes, owners: Codes) -> Codes:
 
 
 def _pairs(codes: Codes, owners: Codes) -> Codes:
-    """Scripts written without spaces are told apart by pairs of characters."""
+    """Compare scripts that are written without spaces by pairs of characters."""
     ideographs = codes >= FIRST_IDEOGRAPH
     at = np.flatnonzero(ideographs[:-1] & ideographs[1:])
     return _gram_keys(codes, owners, at, 2)

@@ -1,4 +1,4 @@
-"""An embedder that need not be asked again."""
+"""An embedder that knows the vectors of some texts already."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -75,7 +75,7 @@ _loading = threading.Lock()
 
 
 def _encoder(progress: Progress, device: Device) -> Encoder:
-    """Return the encoder of this process, loaded by whoever asks first."""
+    """Return the encoder of this process, loaded by its first caller."""
     with _loading:
         key = models.model_folder("minilm"), device
         if key not in _encoders:

@@ -197,6 +197,7 @@ class _Graph:
             producer_name="kept",
         )
         onnx.checker.check_model(model)
+        # Deterministic, because the checksum of the built file is stored.
         data: bytes = model.SerializeToString(deterministic=True)
         return data
 
@@ -221,6 +222,7 @@ class _BatchedGraph(_Graph):
     def attended(self, fit: str) -> str:
         if "unseen" not in self.shared:
             one = self.constant("one", np.float32(1))
+            # Not infinity: a row that is masked whole would be NaN after softmax.
             never = self.constant("never", np.float32(1e9))
             unseen = self.op("Mul", self.op("Sub", "mask", one), never)
             axes = self.ints("head_axes", 1, 2)

@@ -21,7 +21,7 @@ class OpenAiEmbedder(Closing):
 
     Works with OpenAI, Ollama, vLLM and llama.cpp; safe to share between threads.
     Without *dimension*, the server is asked for it once; with *send_dimension* the
-    server is told to shorten its vectors to it. *answers_as* is the name that the
+    server is asked to shorten its vectors to it. *answers_as* is the name that the
     server gives its model, where that is not *model*. Connection errors and the
     statuses 429 and 503 are tried again, at most *retries* times; nothing else is.
 
@@ -110,12 +110,14 @@ class OpenAiEmbedder(Closing):
         if not np.isfinite(largest) or largest == 0:
             what = "is zero" if largest == 0 else "has a NaN or an infinity in it"
             raise _unusable(what, position, texts, self.model)
+        # Divided by the largest first: squares of huge numbers would overflow.
         scaled = numbers / largest
         unit: NDArray[np.float64] = scaled / np.sqrt(np.square(scaled).sum())
         return unit
 
     def _asked(self, texts: Sequence[str]) -> list[object]:
         """Return what the server gives for each text, in the order of the texts."""
+        # JSON can carry half a surrogate pair, but most servers reject it.
         readable = [t.encode("utf-8", "replace").decode("utf-8") for t in texts]
         request = {"model": self.model, "input": readable, "encoding_format": "float"}
         body = self._endpoint.post({**request, **self._extra})
@@ -123,6 +125,7 @@ class OpenAiEmbedder(Closing):
             reply = json.loads(body)
             answered = reply.get("model")
             count = len(reply["data"])
+            # Servers may answer in another order, and some leave the index out.
             entries = {e.get("index", n): e for n, e in enumerate(reply["data"])}
             rows = [entries[n]["embedding"] for n in range(len(texts))]
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""Building: a template filled for a model, with the record of it."""
+"""Prompt building: fill a template for a model and record it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from kept.models.prompts.templates import template
 class Context:
     """What went into a prompt beside its template.
 
-    *parameters* are added to those that the model tells of itself.
+    *parameters* are added to those that the model reports.
     """
 
     chunk_ids: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ def build(
 ) -> Prompt:
     """Fill the newest version of a template for *model* and record it."""
     chosen = template(name)
-    told: Mapping[str, Scalar] = getattr(model, "parameters", {})
+    own: Mapping[str, Scalar] = getattr(model, "parameters", {})
     record = ContextRecord(
         template=chosen.name,
         version=chosen.version,
@@ -35,7 +35,7 @@ def build(
         drifted=chosen.drifted,
         chunk_ids=context.chunk_ids,
         model=model.id,
-        parameters={**told, **context.parameters},
+        parameters={**own, **context.parameters},
         metrics=context.metrics,
         redactions=context.redactions,
     )

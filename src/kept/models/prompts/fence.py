@@ -1,4 +1,4 @@
-"""Fences: text from documents in a prompt, where it can be read but not obeyed.
+"""Fences: delimiters around document text in a prompt, so that it is not obeyed.
 
 Two walls. A passage stands between lines that carry a nonce which it cannot
 contain, so it cannot close its own fence. And what a service or a template could
@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+# 64 bits in hexadecimal: a passage cannot guess it.
 NONCE_CHARS = 16
 
+# Full-width and small forms too: some tokenizers normalise them to ASCII.
 _OPEN, _CLOSE = "[<\uff1c\ufe64]", "[>\uff1e\ufe65]"
 _BARS = "[|\uff5c]"
 _ROLES = "system|assistant|developer|user|human|tool|function|model|ipython"
@@ -70,6 +72,7 @@ def nonce_for(secret: bytes, *texts: str) -> str:
         digest = hmac.new(secret, counter.to_bytes(4, "big"), "sha256")
         for text in texts:
             data = text.encode("utf-8", "surrogatepass")
+            # The length keeps two texts apart that join to the same bytes.
             digest.update(len(data).to_bytes(8, "big") + data)
         nonce = digest.hexdigest()[:NONCE_CHARS]
         if not any(nonce in text for text in texts):

@@ -1,4 +1,4 @@
-"""Records: what went into a prompt, so that it can be accounted for later."""
+"""Prompt records: what went into a prompt."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

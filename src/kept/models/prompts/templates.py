@@ -1,4 +1,4 @@
-"""Templates: text files with a version, held against their recorded checksums."""
+"""Prompt templates: text files with a version and a recorded checksum."""
 
 import json
 import re

@@ -1,5 +1,6 @@
 """Answers: text whose every marker leads to a source, or a plain "nothing found"."""
 
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,6 +10,7 @@ from typing_extensions import TypedDict
 from kept.kernel.model import Candidate, Scalar
 from kept.kernel.ports import ChatModel, Embedder
 from kept.kernel.record import Selection
+from kept.kernel.signals import PLACES
 from kept.models.prompts import (
     Context,
     ContextRecord,
@@ -31,11 +33,15 @@ from kept.search.answer.citations import (
     markers,
     without_markers,
 )
+from kept.search.answer.disagreement import Disagreement, disagreements
 from kept.search.answer.extractive import (
     Extract,
     chosen,
     extracts,
+    missing_words,
+    readings_of,
     snippet_of,
+    strong,
 )
 from kept.search.answer.support import Support, support
 
@@ -44,9 +50,22 @@ NOTHING_FOUND = (
     "Try other words, or add a document that answers it."
 )
 UNSUPPORTED = "None of the sources supports this answer."
+NO_SHORT_ANSWER = "No short answer; these passages are about it."
+CLOSE = "These passages are close, but I do not see the answer in them."
 NOT_FOUND = "NOT_FOUND"
+BOLD = "**"
 
-Kind = Literal["extractive", "generative", "none"]
+# Shared words never make it certain that a sentence answers.
+SUREST_UNREAD = 0.75
+# Words, not percents: the estimate is coarse, and a quotation that is word for word may
+# still be the answer to another question.
+ANSWERING = (
+    (0.8, "it answers the question"),
+    (0.5, "it seems to answer the question"),
+    (0.0, "it may not answer the question"),
+)
+
+Kind = Literal["extractive", "generative", "passages", "none"]
 
 
 class AnswerJson(TypedDict):
@@ -56,6 +75,10 @@ class AnswerJson(TypedDict):
     kind: Kind
     supported: bool
     faithfulness: float | None
+    answers: float | None
+    missing: list[str]
+    disagreements: list[dict[str, Any]]
+    quotes: list[dict[str, Any]]
     citations: list[dict[str, Any]]
     removed_markers: list[str]
     record: dict[str, Any] | None
@@ -65,13 +88,19 @@ class AnswerJson(TypedDict):
 class Answer:
     """What is said, on which sources, and how far they carry it.
 
-    *removed_markers* pointed nowhere and are no longer in the text. *record* tells
-    how the prompt was built, if there was one.
+    *answers* estimates from 0 to 1 whether the question is answered: by the reader
+    where it has read, else by how much of the question the quoted sentences cover.
+    *missing* are words of the question that no source has. *removed_markers* pointed
+    nowhere and are no longer in the text. *record* says how the prompt was built, if
+    there was one.
     """
 
     text: str
     kind: Kind
     supported: bool = False
+    answers: float | None = None
+    missing: tuple[str, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
     citations: tuple[Citation, ...] = ()
     extracts: tuple[Extract, ...] = ()
     removed_markers: tuple[str, ...] = ()
@@ -90,6 +119,10 @@ class Answer:
             "kind": self.kind,
             "supported": self.supported,
             "faithfulness": self.faithfulness,
+            "answers": self.answers,
+            "missing": list(self.missing),
+            "disagreements": [one.as_data() for one in self.disagreements],
+            "quotes": [one.as_data() for one in self.extracts],
             "citations": [one.as_data() for one in self.citations],
             "removed_markers": list(self.removed_markers),
             "record": self.record.as_data() if self.record else None,
@@ -126,7 +159,7 @@ class Answerer:
         return AnswerStream(self, question, selection)
 
     def prompt(self, question: str, selection: Selection, model: ChatModel) -> Prompt:
-        """Build what *model* is told, every passage behind its fence."""
+        """Build the prompt for *model*, every passage behind its fence."""
         asked = neutral(question)
         passages = [
             neutral(c.chunk.text, personal=self.personal) for c in selection.candidates
@@ -181,7 +214,7 @@ class AnswerStream:
             self._answer = Answer(text=NOTHING_FOUND, kind="none")
             yield NOTHING_FOUND
         elif answerer.model is None:
-            self._answer = _extracted(answerer, self._question, candidates)
+            self._answer = _extracted(answerer, self._question, self._selection)
             yield self._answer.text
         else:
             yield from self._generated(answerer.model)
@@ -213,57 +246,102 @@ class AnswerStream:
             note = f"\n\n{UNSUPPORTED}"
             text += note
             yield note
+        read = readings_of(self._selection)
+        sentences = extracts(self._question, candidates, read=read)
         self._answer = Answer(
             text=text.strip(),
             kind="generative",
             supported=found.grounded,
-            citations=_citations(answerer, self._question, candidates, check.used),
+            answers=_answering(candidates, sentences) if found.grounded else 0.0,
+            missing=missing_words(self._question, candidates),
+            disagreements=disagreements(self._question, sentences, candidates),
+            citations=_citations(answerer, candidates, check.used, sentences),
             removed_markers=check.removed,
             support=found,
             record=prompt.record,
         )
 
 
-def _extracted(
-    answerer: Answerer, question: str, candidates: Sequence[Candidate]
-) -> Answer:
-    """Answer with sentences of the sources, each with its marker."""
-    found = extracts(question, candidates, answerer.embedder)
-    picked = chosen(found)
-    text = " ".join(
-        f"{without_markers(one.text)} {markers([one.source])}" for one in picked
-    )
-    return Answer(
-        text=text or NOTHING_FOUND,
-        kind="extractive" if picked else "none",
-        supported=bool(picked),
-        citations=_citations(
-            answerer,
-            question,
-            candidates,
-            frozenset(one.source for one in picked),
-            found,
+def _extracted(answerer: Answerer, question: str, selection: Selection) -> Answer:
+    """Answer with sentences of the sources, each with its marker, or show the sources.
+
+    Where no sentence answers, the passages are the answer: they were worth citing.
+    """
+    candidates, read = selection.candidates, readings_of(selection)
+    found = extracts(question, candidates, answerer.embedder, read)
+    picked, missing = chosen(found), missing_words(question, candidates)
+    if not any(c.chunk.text.strip() for c in candidates):
+        return Answer(text=NOTHING_FOUND, kind="none")
+    if not picked:
+        return Answer(
+            text=CLOSE if missing or read else NO_SHORT_ANSWER,
+            kind="passages",
+            missing=missing,
+            citations=_citations(answerer, candidates, strong(candidates), found),
         )
-        if picked
-        else (),
+    opposed = disagreements(question, found, candidates)
+    text = " ".join(f"{_quoted(one)} {markers([one.source])}" for one in picked)
+    used = {one.source for one in picked}.union(*(one.sources for one in opposed))
+    return Answer(
+        text="\n\n".join((text, *(str(one) for one in opposed))),
+        kind="extractive",
+        supported=True,
+        answers=_answering(candidates, picked),
+        missing=missing,
+        disagreements=opposed,
+        citations=_citations(answerer, candidates, frozenset(used), found),
         extracts=tuple(picked),
-        support=support(text, [c.chunk.text for c in candidates]) if picked else None,
+        support=support(text, [c.chunk.text for c in candidates]),
     )
+
+
+def verdict(answer: Answer) -> str:
+    """Return in words where an answer comes from and whether it is one, or ""."""
+    if answer.kind == "extractive":
+        said = "Word for word from the sources"
+    elif answer.kind == "generative":
+        held = "supported" if answer.supported else "not supported"
+        said = f"Written by a language model, {held} by the sources"
+    else:
+        return ""
+    sure = answer.answers or 0.0
+    words = next(words for least, words in ANSWERING if sure >= least)
+    return f"{said}; {words}"
+
+
+def _quoted(one: Extract) -> str:
+    """Return a quotation as text of an answer, the reader's span in bold."""
+    text = without_markers(one.text)
+    if one.span is None:
+        return text
+    start, end = one.span
+    return f"{text[:start]}{BOLD}{text[start:end]}{BOLD}{text[end:]}"
+
+
+def _answering(
+    candidates: Sequence[Candidate], found: Sequence[Extract]
+) -> float | None:
+    """Estimate whether the question is answered, from 0 to 1."""
+    read = [
+        c.signals["read_answers"] for c in candidates if "read_answers" in c.signals
+    ]
+    if any(read):
+        return round(1 / (1 + math.exp(-max(read))), PLACES)
+    covered = max((one.coverage for one in found if one.answers), default=0.0)
+    return min(covered, SUREST_UNREAD)
 
 
 def _citations(
     answerer: Answerer,
-    question: str,
     candidates: Sequence[Candidate],
     used: frozenset[int],
-    found: Sequence[Extract] | None = None,
+    found: Sequence[Extract],
 ) -> tuple[Citation, ...]:
-    sentences = extracts(question, candidates) if found is None else found
     return tuple(
         citation(
             candidate,
             marker,
-            snippet_of(marker, sentences, candidate.chunk.text),
+            snippet_of(marker, found, candidate.chunk.text),
             (answerer.relevance, answerer.low_below),
             cited=marker in used,
         )

@@ -4,10 +4,13 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 from typing import Any
 
 from kept._runtime import Logger, heard
+from kept.kernel.record import Refusal
 from kept.search.answer.answer import Answer, Answerer, AnswerJson
+from kept.search.answer.citations import Citation
 from kept.search.query_log import search_facts
 from kept.search.recorded import Recorded, recorded
 from kept.search.render import (
@@ -26,9 +29,9 @@ BROKEN_OFF = "broken off"
 logger = Logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Asked:
-    """An answer, and the search that it rests on.
+    """An answer, and the search that it rests on; ``str()`` of it is the answer.
 
     *timings* are those of the search with the time that the answer took; they take
     no part in equality.
@@ -39,6 +42,43 @@ class Asked:
     timings: Mapping[str, float] = field(
         default_factory=dict, compare=False, hash=False
     )
+
+    @property
+    def text(self) -> str:
+        """The answer, or why there is none."""
+        return self.answer.text
+
+    @property
+    def citations(self) -> tuple[Citation, ...]:
+        """The sources that the answer points to, by its markers."""
+        return tuple(one for one in self.answer.citations if one.cited)
+
+    @property
+    def refused(self) -> Refusal | None:
+        """Why the question was answered with nothing, if it was."""
+        return self.found.refused
+
+    def __bool__(self) -> bool:
+        """Whether there is an answer."""
+        return self.found.refused is None
+
+    def __str__(self) -> str:
+        """Return the answer and the sources that it points to."""
+        sources = (
+            f"[{one.marker}] {one.title or one.source_uri}" for one in self.citations
+        )
+        return "\n".join((self.text, *sources))
+
+    def __repr__(self) -> str:
+        return f"<answer to {self.found.request.question!r}: {self.answer.kind}>"
+
+    def _repr_html_(self) -> str:
+        sources = "".join(
+            f"<li value={one.marker}>{escape(one.title or one.source_uri)}: "
+            f"{escape(one.snippet)}</li>"
+            for one in self.citations
+        )
+        return f"<p>{escape(self.text)}</p><ol>{sources}</ol>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -248,8 +248,13 @@ def _judgement(score: float, *, doubtful: bool) -> Judgement:
     return "partial" if score >= PARTIAL else "unsupported"
 
 
+def denies(text: str) -> bool:
+    """Return whether a sentence has a word of denial."""
+    return bool(_DENIALS.search(text))
+
+
 def _denies(spoken: _Spoken, held: Iterable[_Passage]) -> bool:
-    """Tell whether the nearest sentence of the passages says the opposite."""
+    """Return whether the nearest sentence of the passages says the opposite."""
     terms = set(spoken.terms)
     shared = [
         (_share(terms, part), text)
@@ -259,12 +264,8 @@ def _denies(spoken: _Spoken, held: Iterable[_Passage]) -> bool:
     best = max(share for share, _ in shared)
     if best < SAME_MATTER:
         return False
-    says_no = bool(_DENIALS.search(spoken.text))
-    return all(
-        bool(_DENIALS.search(text)) != says_no
-        for share, text in shared
-        if share == best
-    )
+    says_no = denies(spoken.text)
+    return all(denies(text) != says_no for share, text in shared if share == best)
 
 
 def _cosines(

@@ -16,8 +16,12 @@ from kept.kernel.signals import (
 )
 from kept.kernel.word_weights import weighed
 from kept.models.embedders import checked
-from kept.text.terms import frequencies, packed
-from kept.text.tokens import analyse, analyse_query, detect_language
+from kept.text.terms import packed
+from kept.text.tokens import (
+    analyse_query,
+    detect_language,
+    index_terms,
+)
 
 FOUND_IN = 1_000
 
@@ -37,7 +41,7 @@ class Texts:
     def words(self) -> tuple[list[str], ...]:
         """The terms of each."""
         pairs = zip(self.texts, self.languages, strict=True)
-        return tuple(analyse(text, language) for text, language in pairs)
+        return tuple(index_terms(text, language) for text, language in pairs)
 
     def weigh(self, question: str) -> QueryTerms:
         """Return the words of a question, weighed by the texts themselves.
@@ -48,17 +52,17 @@ class Texts:
         """
         common = Counter(self.languages)
         languages = sorted(common, key=lambda one: (-common[one], one or ""))
-        groups = analyse_query(question, languages or [None])
+        spelled = analyse_query(question, languages or [None])
         held = Counter(word for words in self.words for word in set(words))
-        known = {word: held[word] for variants in groups for word in variants}
+        known = {one: held[one] for word in spelled for one in word.every}
         chunks = max(len(self.texts), FOUND_IN)
         length = sum(map(len, self.words)) / (len(self.texts) or 1)
-        return weighed(groups, known, chunks, round(length * chunks))
+        return weighed(spelled, known, chunks, round(length * chunks))
 
     def measured(self, terms: QueryTerms, cosines: Floats) -> dict[str, Floats]:
         """Return every signal of each text, a column for each."""
         lengths = np.array([len(own) for own in self.words], dtype=np.float64)
-        held = frequencies([packed(own) for own in self.words], terms.keys)
+        held = terms.occurrences([packed(own) for own in self.words])
         return measured(terms, cosines, held, lengths)
 
 

@@ -34,11 +34,11 @@ from kept.stores.sql import Connection, Row, each, every, first, only
 
 DOCUMENTS = 50
 SECRETS = ("service_secret",)
-BEGIN_ANEW = (
-    "if somebody wrote to it meanwhile, stop them, empty the target and migrate again"
+BEGIN_AGAIN = (
+    "if a program wrote to it meanwhile, stop that, empty the target and migrate again"
 )
 
-Tell = Callable[[str, int, int], None]
+Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ class Carried:
     superseded_by: str | None
 
 
-def copy(source: ManagedStore, target: ManagedStore, tell: Tell) -> None:
-    """Copy everything that *target* lacks of *source*; *tell* hears how far it is."""
+def copy(source: ManagedStore, target: ManagedStore, report: Report) -> None:
+    """Copy everything that *target* lacks of *source*; *report* gets the progress."""
     embedder = source.embedder()
     if embedder is not None:
         target.claim(*embedder)
     for tenant in source.tenants():
-        _copy_documents(source, target, tenant, tell)
+        _copy_documents(source, target, tenant, report)
         for table in OF_TENANTS:
             _copy_table(source, target, table, tenant)
         if overrides := source.overrides(tenant):
@@ -96,8 +96,8 @@ def numbers_by(
 ) -> "array[int]":
     """Return the numbers of documents behind *place* in an *order* of two columns.
 
-    All at once, at 8 bytes each: no index has such an order, so whoever asked for a
-    page at a time would have all documents sorted for every page.
+    All at once, at 8 bytes each: no index has such an order, so reading a page
+    at a time would sort all documents for every page.
     """
     behind = "" if place is None else f" AND ({order}) > (?, ?)"
     rows = connection.execute(
@@ -121,7 +121,7 @@ def documents_of(
 
 
 def _copy_documents(
-    source: ManagedStore, target: ManagedStore, tenant: str, tell: Tell
+    source: ManagedStore, target: ManagedStore, tenant: str, report: Report
 ) -> None:
     done, place = _arrived(source, target, tenant)
     with source.database.reading(tenant) as connection:
@@ -130,11 +130,11 @@ def _copy_documents(
             "SELECT COUNT(*) FROM documents WHERE tenant_no = ?",
             (reading.tenant_no(connection, tenant),),
         )
-    tell(f"copying {tenant}", done, total)
+    report(f"copying {tenant}", done, total)
     for some in _batches(source, tenant, place):
         _store(target, tenant, some)
         done += len(some)
-        tell(f"copying {tenant}", done, total)
+        report(f"copying {tenant}", done, total)
 
 
 def _arrived(
@@ -160,7 +160,7 @@ def _arrived(
     if place is None:
         msg = (
             f"document {last[0]} of {tenant} has arrived in {target.where} and is gone "
-            f"from {source.where} since; {BEGIN_ANEW}"
+            f"from {source.where} since; {BEGIN_AGAIN}"
         )
         raise StoreError(msg)
     return count, place
@@ -267,7 +267,7 @@ def _copy_receipts(
 def _copy_spooled(
     source: ManagedStore, target: ManagedStore, job_id: str, items: list[dict[str, str]]
 ) -> None:
-    """Copy the sources of a job anew; those that were fetched by URL have none."""
+    """Copy the sources of a job again; those that were fetched by URL have none."""
     taken, given = source.spool(), target.spool()
     given.drop(job_id)
     for item in items:

@@ -41,7 +41,7 @@ def alone(target: ManagedStore) -> Iterator[None]:
 
 
 def begin(target: ManagedStore, origin: str) -> bool:
-    """Mark an empty target, and tell whether an earlier attempt is gone on with."""
+    """Mark an empty target; return whether an earlier attempt is continued."""
     with target.database.writing() as connection:
         target.database.alone(connection, MARK)
         meta = meta_of(connection)

@@ -1,4 +1,4 @@
-"""Where a Milvus is: one address that names the server and the truth beside it."""
+"""Milvus addresses: one URL for the server and the store of the documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

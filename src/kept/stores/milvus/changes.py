@@ -1,4 +1,4 @@
-"""The truth as the indexes need it: what changed, and what a snapshot shows."""
+"""Changes for the indexes: what changed in the store, and what a snapshot shows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -27,7 +27,7 @@ Latest = Callable[[], AbstractContextManager[Connection]]
 class Truth:
     """One tenant's truth: a snapshot, and what is stored by now.
 
-    Both legs of a query read here, so whoever reads is alone with the connection.
+    Both legs of a query read here, one at a time: the connection is not shared.
     """
 
     connection: Connection
@@ -94,7 +94,7 @@ class Truth:
         if len({len(keys), len(found)}) > 1 or len({row.size for row in found}) > 1:
             msg = (
                 f"of {len(keys)} chunks {len(found)} have a vector, or not all have "
-                "one of the same length; 'kept reembed' makes all anew"
+                "one of the same length; 'kept reembed' embeds all again"
             )
             raise StoreCorruptError(msg)
         return np.array(found, np.float32).reshape(len(keys), -1 if found else 1)

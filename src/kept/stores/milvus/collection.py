@@ -1,4 +1,4 @@
-"""A tenant's collection: derived from the truth, caught up with it, rebuilt at will."""
+"""A tenant's collection: derived from the stored documents, rebuilt at will."""
 
 import threading
 from collections.abc import Callable
@@ -40,6 +40,7 @@ class MilvusCollection:
     def catch_up(self, truth: Truth, seq: int) -> None:
         """Apply what the truth has and the collection lacks, at least up to *seq*."""
         with self._lock, self._alone(), truth.alone:
+            # Another thread caught up while this one waited for the lock.
             if self.seq >= seq:
                 return
             mark = self._usable_mark(truth)
@@ -49,7 +50,7 @@ class MilvusCollection:
             self.seq = self._advance(truth, mark.seq if mark else 0, new=new)
 
     def drop(self) -> None:
-        """Throw the collection away; the next search builds it anew."""
+        """Drop the collection; the next search rebuilds it."""
         with self._lock, self._alone():
             self.server.drop(self.name)
             self.seq = 0
@@ -59,7 +60,7 @@ class MilvusCollection:
         self.seq = 0
 
     def _usable_mark(self, truth: Truth) -> Mark | None:
-        """Return how far the collection has come; None if it is to be made anew."""
+        """Return how far the collection has come; None if it has to be rebuilt."""
         dimension = self.server.dimension(self.name)
         if dimension is None:
             return None
@@ -107,7 +108,7 @@ class MilvusCollection:
             if row.vector.size != self.dimension:
                 msg = (
                     f"the vector of chunk {row.key} has {row.vector.size} numbers, "
-                    f"expected {self.dimension}; 'kept reembed' makes all anew"
+                    f"expected {self.dimension}; 'kept reembed' embeds all again"
                 )
                 raise StoreCorruptError(msg)
 

@@ -71,7 +71,7 @@ def open_store(settings: MilvusSettings, *, writable: bool) -> ManagedStore:
 
 
 def exists(settings: MilvusSettings) -> bool:
-    """Tell whether there is a knowledge base: its documents, not its indexes."""
+    """Return whether there is a knowledge base: its documents, not its indexes."""
     metadata = address_of(settings.store).metadata
     if scheme_of(metadata) is not None:
         return bool(server_of(metadata).exists(_Beside(settings, metadata)))

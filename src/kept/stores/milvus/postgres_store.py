@@ -1,4 +1,4 @@
-"""The Milvus store of many nodes: PostgreSQL is the truth, a Milvus has the indexes."""
+"""The Milvus store of many nodes: documents in PostgreSQL, indexes in Milvus."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -102,13 +102,20 @@ class MilvusPostgresStore(PostgresStore):
         self.collections.sweep(current)
 
     def rebuild(self) -> int:
-        """Build everything that is derived anew; return of how many tenants."""
+        """Rebuild everything that is derived; return the number of tenants."""
         super().rebuild()
         for name in self.tenants():
             with self.database.reading(name) as connection:
                 self._view(connection, super().shelf_on(connection).tenant).rebuild()
                 self.shelf_on(connection)
         return len(self.tenants())
+
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        done = super().renew()
+        if done:
+            self.rebuild()
+        return done
 
     def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""

@@ -1,4 +1,4 @@
-"""A Milvus server: the few things that are asked of it, each safe to ask again.
+"""A Milvus server: the few calls that are made, each safe to repeat.
 
 Every question is asked with consistency level ``Strong``: an answer takes in all
 that was acknowledged before it was asked, by whichever process. A document that was
@@ -29,7 +29,9 @@ from kept.stores.milvus.term_names import LONGEST_TEXT
 from kept.stores.sqlite.index.vector_file import Scored
 
 CONSISTENCY = "Strong"
+# Milvus returns at most so many rows of a search.
 MOST_FOUND = 16_384
+# Well below the largest message that the server takes.
 AT_ONCE_BYTES = 8_000_000
 MARKER = -1
 K1, B = 1.2, 0.75
@@ -177,6 +179,8 @@ class MilvusServer:
                 }
                 for row in part
             ]
+            # An insert that is sent twice would store the rows twice; an upsert may be
+            # repeated.
             self._asked("insert" if new else "upsert", name, written, again=not new)
 
     def remove(self, name: str, keys: Sequence[int]) -> None:
@@ -227,7 +231,7 @@ class MilvusServer:
             consistency_level=CONSISTENCY,
         )
         try:
-            while rows := self._told(pages.next):
+            while rows := self._translating(pages.next):
                 yield from rows
         finally:
             pages.close()
@@ -268,12 +272,15 @@ class MilvusServer:
         """
         until = time.monotonic() + self.address.patience_seconds
         pause = _FIRST_PAUSE_SECONDS
+        # Without a timeout the client waits for a silent server for ever.
         named["timeout"] = self.address.timeout_seconds
         while True:
             client = None
             try:
                 client = self._connected()
-                return self._told(partial(getattr(client, what), *values, **named))
+                return self._translating(
+                    partial(getattr(client, what), *values, **named)
+                )
             except ConnectionLostError:
                 self._leave(client)
                 if not again or time.monotonic() + pause > until:
@@ -281,7 +288,7 @@ class MilvusServer:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    def _told(self, ask: Callable[[], T]) -> T:
+    def _translating(self, ask: Callable[[], T]) -> T:
         import grpc  # noqa: PLC0415 -- with the client
         from pymilvus.exceptions import MilvusException  # noqa: PLC0415 -- slow
 
@@ -313,17 +320,19 @@ class MilvusServer:
 
         # It logs every error with a traceback before it raises it.
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)
-        made = self._told(
+        made = self._translating(
             partial(
                 MilvusClient,
                 uri=self.address.uri,
                 token=self.address.token,
                 db_name=self.address.database,
                 timeout=self.address.timeout_seconds,
+                # Clients share a connection by address otherwise, and closing one would
+                # close it for all.
                 dedicated=True,
             )
         )
-        check_version(self._told(made.get_server_version), self.where)
+        check_version(self._translating(made.get_server_version), self.where)
         return made
 
 

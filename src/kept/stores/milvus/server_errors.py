@@ -1,11 +1,11 @@
-"""What a Milvus answers when something is wrong, said in plain words."""
+"""Milvus errors as errors of ours, with what to do."""
 
 import re
 
 from kept.errors import StoreBusyError, StoreError, StoreFullError
 
 NEEDED = (2, 5)
-_LONGEST_TOLD = 300
+_LONGEST_MESSAGE = 300
 _CONNECT_FAILED = 2
 _AWAY_CODES = (100, 101)
 _AWAY = re.compile(
@@ -38,28 +38,28 @@ class ConnectionLostError(StoreBusyError):
 
 def translated(error: Exception, where: str) -> StoreError:
     """Return our error for one of the server's or of its client's."""
-    told = _told(error)
+    said = _said(error)
     code = getattr(error, "code", None)
-    if _REFUSED.search(told):
+    if _REFUSED.search(said):
         return StoreError(
-            f"Milvus at {where} refuses the token ({told}); "
+            f"Milvus at {where} refuses the token ({said}); "
             "set KEPT_STORE_TOKEN to USER:PASSWORD or to an API key"
         )
-    if code == _CONNECT_FAILED or _LOST.search(told):
+    if code == _CONNECT_FAILED or _LOST.search(said):
         return ConnectionLostError(
-            f"Milvus at {where} cannot be reached ({told}); check that it runs and "
+            f"Milvus at {where} cannot be reached ({said}); check that it runs and "
             "try again: nothing is lost, its indexes catch up with the truth"
         )
-    if code in _AWAY_CODES or _AWAY.search(told):
-        return CollectionAwayError(f"Milvus at {where} lacks a collection ({told})")
-    if _FULL.search(told):
+    if code in _AWAY_CODES or _AWAY.search(said):
+        return CollectionAwayError(f"Milvus at {where} lacks a collection ({said})")
+    if _FULL.search(said):
         return StoreFullError(
-            f"Milvus at {where} has no room left ({told}); give it disk or memory "
+            f"Milvus at {where} has no room left ({said}); give it disk or memory "
             "and try again: nothing is lost"
         )
     return StoreError(
-        f"Milvus at {where} failed ({told}); the documents are safe beside it, and "
-        "'kept doctor --rebuild' fills it anew"
+        f"Milvus at {where} failed ({said}); the documents are safe beside it, and "
+        "'kept doctor --rebuild' fills it again"
     )
 
 
@@ -74,9 +74,9 @@ def check_version(version: str, where: str) -> None:
         raise StoreError(msg)
 
 
-def _told(error: BaseException) -> str:
-    """Return what the client said, on one line, with what it was told itself."""
+def _said(error: BaseException) -> str:
+    """Return the client's message on one line, with the details of its cause."""
     said = [getattr(error, "message", "") or str(error)]
     details = (getattr(one, "details", None) for one in (error, error.__cause__))
     said += [str(detail()) for detail in details if callable(detail)]
-    return " ".join(": ".join(said).split())[:_LONGEST_TOLD]
+    return " ".join(": ".join(said).split())[:_LONGEST_MESSAGE]

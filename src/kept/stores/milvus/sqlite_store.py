@@ -1,4 +1,4 @@
-"""The Milvus store: SQLite is the truth, a Milvus holds the indexes."""
+"""The Milvus store: documents in SQLite, indexes in Milvus."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext

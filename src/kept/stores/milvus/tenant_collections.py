@@ -49,7 +49,7 @@ class Collections:
 
 
 def identity_of(database: Database, where: str) -> str:
-    """Return what tells a store's collections from those of others."""
+    """Return the part of collection names that identifies the store."""
     with database.reading() as connection:
         found = meta_of(connection).get(IDENTITY)
     if found is not None:

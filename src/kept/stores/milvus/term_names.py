@@ -1,4 +1,4 @@
-"""Words as Milvus holds them: short names in one text, which it takes apart again.
+"""Terms in Milvus: short names in one text field, which its tokenizer splits.
 
 A name has 40 bits of the word's key: two words share one about once in a million
 million pairs, and then a chunk is proposed once too often and scored exactly.

@@ -2,8 +2,8 @@
 
 The server scores in float32, its graph may miss one, and its statistics of words
 count what was removed. So it is only asked for proposals, more than are wanted, and
-every one is scored in float64 from the truth. More is asked for until nothing that
-was not named can enter the answer, as far as the server's own scores tell.
+every one is scored in float64 from the truth. More is asked for until, by the
+server's own scores, nothing that was not proposed can enter the answer.
 
 The collection may be ahead of the snapshot that a query reads. What the snapshot does
 not show is left out; what has left the collection since is put beside the proposals.
@@ -39,6 +39,8 @@ DEEPER = 4
 FEW_ALLOWED = 512
 NAMED_DOCUMENTS = 20_000
 _SLACK = 1e-6
+# Our score over the server's is about the same for all chunks; as long as the ratios
+# differ by less than this, the last proposal bounds the unseen.
 _AGREE = 1.1
 
 Floats = NDArray[np.float64]
@@ -247,7 +249,7 @@ class View:
         return Unlocked()
 
     def hold(self, seq: int) -> bool:
-        """Tell whether a reader of the state *seq* can search here."""
+        """Return whether a reader of the state *seq* can search here."""
         return self.collection.seq >= seq
 
     def catch_up(
@@ -257,7 +259,7 @@ class View:
         self.collection.catch_up(self.truth, seq)
 
     def rebuild(self) -> None:
-        """Throw the collection away; the next search builds it anew."""
+        """Drop the collection; the next search rebuilds it."""
         self.collection.drop()
 
     def indexed(self, keys: Keys) -> NDArray[np.float32]:
@@ -280,7 +282,7 @@ class View:
 
 
 class Unlocked:
-    """A lock that nobody has to wait for."""
+    """A lock that never blocks."""
 
     def reading(self) -> AbstractContextManager[Any]:
         """Let everybody in."""
@@ -302,6 +304,7 @@ def _searched(recall: JudgedProposals, leg: Callable[[str], Scored]) -> Scored:
         for keys, found in parts
         for key, score in zip(keys.tolist(), found.tolist(), strict=True)
     }
+    # A chunk may come from several parts; its exact score is the same in each.
     keys = np.array(list(scores), np.int64)
     return best(keys, np.array(list(scores.values())), recall.limit)
 

@@ -1,4 +1,4 @@
-"""Names that one process at most has, as advisory locks of the server."""
+"""Locks by name, held by at most one process: advisory locks of the server."""
 
 import threading
 from contextlib import suppress
@@ -14,8 +14,8 @@ from kept.stores.sql import only
 class AdvisoryHolds:
     """Names that are held as long as a connection of their own lives.
 
-    The server lets go of them when the process dies. A connection that breaks loses
-    its names, so whoever holds one must not rely on it for what it writes.
+    The server releases them when the process dies. A connection that breaks loses its
+    names, so a holder must not rely on its name for what it writes.
     """
 
     def __init__(self, database: PostgresDatabase) -> None:

@@ -29,7 +29,7 @@ from kept.stores.postgres.server_errors import (
     interrupted,
     parameters,
     place,
-    told,
+    store_error,
     translated,
 )
 from kept.stores.sql import Connection, only
@@ -38,9 +38,12 @@ T = TypeVar("T")
 
 READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED"
+# SET LOCAL ends with the transaction; a session setting would outlive it in the pool.
 RELAXED = f"{WRITE}; SET LOCAL synchronous_commit = off"
 FIRST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 1.0
+# The timeline of the write-ahead log: a promoted standby begins a new one, on which
+# transaction ids may be given out again.
 _HISTORY = (
     "pg_catalog.substr(pg_catalog.pg_walfile_name("
     "pg_catalog.pg_current_wal_insert_lsn()), 1, 8)"
@@ -65,7 +68,7 @@ class Options:
 
     *connections* is how many at most. *patience_seconds* is how long a transaction
     is tried again after a lost connection or a failover. A server that is silent on
-    the line for *silence_seconds* is gone, though nobody said so.
+    the line for *silence_seconds* counts as lost.
     """
 
     connections: int = 10
@@ -92,13 +95,14 @@ class PostgresDatabase:
             "application_name": "kept",
             **_watching(self.options.silence_seconds),
             **parameters(dsn),
+            # Last, so that neither the address nor PGCLIENTENCODING can choose another.
             "client_encoding": "utf8",
         }
         self.follow = False
         self.written = 0
         self._pool = Pool(self._connected, self.options.connections)
         self._lock = threading.Lock()
-        # What becomes of connections is told by our errors.
+        # Our own errors report what happens to connections.
         logging.getLogger("psycopg").setLevel(logging.ERROR)
 
     def close(self) -> None:
@@ -159,7 +163,7 @@ class PostgresDatabase:
 
     @contextmanager
     def held(self, name: str, *, wait: bool = True) -> Iterator[bool]:
-        """Have *name* alone among all nodes; without *wait*, tell whether it is ours.
+        """Hold *name* alone among all nodes; without *wait*, yield whether it is ours.
 
         It is held on a connection of its own: a killed process lets go by itself.
         """
@@ -193,6 +197,8 @@ class PostgresDatabase:
         finishing = False
         try:
             yield PostgresConnection(raw), numbered
+            # COMMIT of a failed transaction silently rolls back; without this check a
+            # swallowed error would look like a success.
             if raw.info.transaction_status is pq.TransactionStatus.INERROR:
                 msg = "a statement failed and its error was swallowed; nothing is kept"
                 raise StoreError(msg)
@@ -202,9 +208,11 @@ class PostgresDatabase:
                 self._mark(raw)
         except psycopg.Error as error:
             gone = interrupted(error) or raw.broken
+            # The connection broke during COMMIT, which may have happened: ask the
+            # server by the transaction's id before anything is repeated.
             if gone and finishing and (not numbered or self._committed(numbered)):
                 return
-            raise told(error, self.where, gone=gone) from error
+            raise store_error(error, self.where, gone=gone) from error
         finally:
             self._give_back(raw)
 
@@ -226,14 +234,16 @@ class PostgresDatabase:
                 taken = self._taken()
                 return taken.raw, _begin(taken.raw, begin, tenant)
             except psycopg.Error as error:
+                # An idle connection that the server closed says nothing about the
+                # server; the next one is tried at once, without a pause.
                 if taken is not None and self._died(taken):
                     continue
                 if not interrupted(error) or time.monotonic() > until:
-                    raise told(error, self.where) from error
+                    raise store_error(error, self.where) from error
             time.sleep(FIRST_PAUSE_SECONDS)
 
     def _died(self, taken: Taken) -> bool:
-        """Let go of a connection that failed; tell whether it died unused."""
+        """Close a connection that failed; return whether it broke while it was idle."""
         died = taken.used and taken.raw.broken
         taken.raw.close()
         self._pool.give_back(taken.raw)
@@ -252,6 +262,7 @@ class PostgresDatabase:
 
     def _connected(self) -> Raw:
         connection: Raw = psycopg.connect(**self._parameters, autocommit=True)
+        # After two runs a statement is prepared; the driver's default is five.
         connection.prepare_threshold = 2
         register(connection)
         return connection
@@ -266,9 +277,9 @@ class PostgresDatabase:
         self._pool.give_back(raw)
 
     def _committed(self, numbered: Numbered) -> bool:
-        """Tell whether a transaction whose answer was lost has happened.
+        """Return whether a transaction whose answer was lost has committed.
 
-        After a failover nobody can: its number may be another's by now.
+        After a failover that is unknown: its number may be another's by now.
         """
         until = time.monotonic() + self.options.patience_seconds
         pause = FIRST_PAUSE_SECONDS
@@ -318,10 +329,13 @@ def _begin(raw: Raw, begin: str, tenant: str | None) -> Numbered | None:
     cursor = psycopg.ClientCursor(raw)
     cursor.execute(
         f"{begin}; SELECT pg_catalog.set_config('kept.tenant', %s, true),"
+        # pg_temp comes last: otherwise any role could put a table of its own in front
+        # of ours.
         " pg_catalog.set_config('search_path', 'pg_catalog, kept, pg_temp', true),"
         f" pg_catalog.set_config('kept.whole', %s, true), {number}",
         (tenant or "", "on" if tenant is None else ""),
     )
+    # Several statements in one round trip; only the last one's row is wanted.
     while cursor.nextset():
         pass
     row: tuple[Any, ...] | None = cursor.fetchone()

@@ -25,9 +25,13 @@ from kept.stores.postgres.hnsw import kind_of
 from kept.stores.postgres.values import Vector, numbers, rows_of
 from kept.stores.sqlite.index.vector_file import Scored, best
 
+# pgvector multiplies in float32; the same margin as for the embedded store's scan.
 MARGIN = 5e-4
+# With four times as many fetched, the graph misses 0.5 % of the fifty nearest on
+# SciFact and 1.9 % on NFCorpus, and nDCG@10 is the same as with a scan.
 OVERSAMPLED = 4
 LEAST_FETCHED = 200
+# pgvector's own upper bound of hnsw.ef_search.
 MOST_EXPLORED = 1_000
 EVERYTHING = 1 << 62
 
@@ -160,6 +164,7 @@ class Nearest:
     ) -> tuple[Keys, NDArray[np.float64]]:
         """Return keys with their rough products, best first, and read their vectors."""
         rows = self._asked(
+            # MATERIALIZED: the limit is applied before any vector is fetched.
             f"WITH near AS MATERIALIZED ({near})"  # noqa: S608 -- ours
             f" SELECT near.no, near.product, {self.of.schema}.vector_send(v.embedding)"
             " FROM near JOIN kept.vectors v ON v.no = near.no"

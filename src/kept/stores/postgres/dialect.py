@@ -1,4 +1,4 @@
-"""The SQL that stores share, and texts, on their way to PostgreSQL.
+"""Shared SQL and texts, translated for PostgreSQL.
 
 Statements that more than one database understands have question marks for values
 (``?``, or ``?1`` where one is used twice). Texts may hold the character NUL, which
@@ -25,6 +25,7 @@ from kept.stores.sql import Row
 Raw = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
 
+# PostgreSQL's text cannot hold NUL. SUB marks an escape, and is escaped itself.
 ESCAPE = "\x1a"
 _MARK = re.compile(r"\?(\d*)")
 _ANSWERS = re.compile(r"^\s*SELECT|\bRETURNING\b")
@@ -156,6 +157,7 @@ def _asked(sql: str, values: Sequence[Any]) -> tuple[Any, Any]:
 @lru_cache(maxsize=1_000)
 def _spelled(sql: str) -> tuple[str, bool]:
     """Return a statement in the driver's spelling, and whether its marks are named."""
+    # The driver reads a percent sign as a placeholder.
     escaped = sql.replace("%", "%%")
     named = any(match[1] for match in _MARK.finditer(sql))
     return _MARK.sub(

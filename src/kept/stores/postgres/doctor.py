@@ -7,7 +7,7 @@ live vectors, and what filters look at.
 
 import heapq
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -19,7 +19,7 @@ from kept.stores.postgres.documents import change_postings, note_facts
 from kept.stores.postgres.metadata_rows import facts_of
 from kept.stores.postgres.tenant_scope import each_tenant
 from kept.stores.reanalysis import analysed_again, mark_analysed, outdated
-from kept.stores.sql import every, only
+from kept.stores.sql import Connection, every, only
 from kept.stores.statistics import differences, recount
 from kept.text.terms import postings_of
 
@@ -47,7 +47,7 @@ def examine(
 
 
 def rebuild(database: PostgresDatabase) -> int:
-    """Write everything that is derived anew; return of how many tenants."""
+    """Rewrite everything that is derived; return the number of tenants."""
     with database.reading() as connection:
         tenants = [name for _, name in each_tenant(connection)]
     for name in tenants:
@@ -58,20 +58,34 @@ def rebuild(database: PostgresDatabase) -> int:
 def _analysis(
     database: PostgresDatabase, analysis: str, *, repair: bool
 ) -> DoctorFinding:
-    """Make the words anew that another version of the analysis made."""
+    """Analyse again what another version of the analysis has stored."""
     if repair:
-        with database.writing() as connection:
-            connection.execute("LOCK TABLE states IN EXCLUSIVE MODE")
-            for no, _ in each_tenant(connection):
-                analysed_again(connection)
-                _derive(connection, no)
-            mark_analysed(connection)
+        reanalyse(database, outdated)
     return DoctorFinding(
         what="words",
         where=database.where,
         detail=f"they were made by analysis {analysis}",
         repaired=repair,
     )
+
+
+def reanalyse(
+    database: PostgresDatabase, which: Callable[[Connection], str | None]
+) -> bool:
+    """Make the terms of every chunk again, if *which* finds that they need it."""
+    with database.reading() as connection:
+        if which(connection) is None:
+            return False
+    with database.writing() as connection:
+        connection.execute("LOCK TABLE states IN EXCLUSIVE MODE")
+        # Another node may have done it while this one waited for the lock.
+        if which(connection) is None:
+            return False
+        for no, _ in each_tenant(connection):
+            analysed_again(connection)
+            _derive(connection, no)
+        mark_analysed(connection)
+    return True
 
 
 def _of_tenant(
@@ -125,7 +139,7 @@ def _lost(connection: PostgresConnection, vector: str) -> Iterator[tuple[str, st
     ):
         (count,) = only(connection, sql, values)
         if count:
-            advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
+            advice = "; 'kept reembed' creates them again" if "vector" in what else ""
             yield what, f"{count} rows{advice}"
 
 
@@ -223,7 +237,7 @@ def _rebuilt(database: PostgresDatabase, name: str) -> None:
 
 
 def _derive(connection: PostgresConnection, tenant: int) -> None:
-    """Write everything of a tenant anew that follows from its documents."""
+    """Rewrite everything of a tenant that follows from its documents."""
     connection.execute("DELETE FROM postings WHERE tenant_no = ?", (tenant,))
     for rows in _live_chunks(connection):
         change_postings(connection, tenant, rows, live=True)

@@ -1,7 +1,7 @@
 """Writing documents to PostgreSQL: each function is part of one transaction.
 
-Whoever changes a tenant's documents has the tenant's state to itself until the end
-of the transaction, so that statistics, state and rows are always of one piece.
+A writer locks the row of the tenant's state until the end of the transaction, so that
+statistics, state and rows always agree.
 """
 
 import json
@@ -67,7 +67,7 @@ class PostgresBooks:
 
     Statements are sent without waiting for each other's ends.
 
-    *sizes* tells how many chunks the tenants had after the last change made here.
+    *sizes* has how many chunks the tenants had after the last change made here.
     """
 
     def __init__(self, vector: str) -> None:

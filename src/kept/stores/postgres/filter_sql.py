@@ -1,4 +1,4 @@
-"""Filtering: the chunks that a search may look at, by one statement."""
+"""Filters as SQL: the chunks that a search may read, by one statement."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Graphs: an HNSW index for each tenant that is too large to be scanned whole.
+"""HNSW graphs: one for each tenant that is too large to be scanned.
 
 A graph holds the live vectors of one tenant and one embedder. It is built beside
 whatever is written meanwhile, once, by the node whose documents made the tenant
@@ -14,6 +14,7 @@ from kept.stores.postgres.server_errors import translated
 from kept.stores.postgres.tenant_scope import each_tenant
 from kept.stores.sql import every, first
 
+# Limits of pgvector's HNSW index: 2,000 dimensions of float32, 4,000 of half precision.
 LONGEST_WHOLE = 2_000
 LONGEST_HALVED = 4_000
 
@@ -33,7 +34,7 @@ def graph_of(epoch: int, tenant: int) -> str:
 
 
 def stands(connection: PostgresConnection, epoch: int, tenant: int) -> bool | None:
-    """Tell whether a tenant has a graph that is whole; None if it has none at all."""
+    """Return whether a tenant's graph is complete; None if it has none."""
     row = first(
         connection,
         "SELECT i.indisvalid FROM pg_catalog.pg_index i"
@@ -61,6 +62,8 @@ def build(
             with translated(database.where):
                 with connection.settled():
                     found = stands(connection, epoch, tenant)
+                # CREATE INDEX CONCURRENTLY leaves an invalid index behind when it is
+                # interrupted.
                 if found is False:
                     connection.execute(f"DROP INDEX CONCURRENTLY kept.{name}")
                 if not found:
@@ -105,13 +108,15 @@ class Growth:
         self._settled: set[int] = set()
 
     def outgrown(self, chunks: int) -> bool:
-        """Tell whether so many chunks are too many to be scanned."""
+        """Return whether so many chunks are too many to scan."""
         return chunks > self.scanned_whole
 
     def tend(self, tenant: int, chunks: int) -> None:
         """Build a tenant's graph if it has outgrown a scan; each node tries once."""
         if not self.outgrown(chunks) or tenant in self._settled:
             return
+        # Before the attempt: one that fails, for example for lack of rights, would fail
+        # with every document.
         self._settled.add(tenant)
         try:
             with self._database.reading() as connection:

@@ -1,4 +1,4 @@
-"""The best chunks by words: the postings propose, exact BM25 decides.
+"""Keyword search: postings propose, exact BM25 decides.
 
 The server sums BM25 over a tenant's postings, with the tenant's own statistics. Its
 sums may differ from ours in the last bits, so the caller's exact score of the
@@ -25,6 +25,7 @@ from kept.stores.sqlite.index.vector_file import Scored, best
 from kept.text.terms import key_of
 
 LEAST_PROPOSED = 100
+# The server sums in another order, so its last bits differ from ours.
 MARGIN = 1e-8
 
 _SUMMED = """

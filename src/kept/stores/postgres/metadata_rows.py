@@ -1,4 +1,4 @@
-"""Facts: a document's metadata, spelled so that a filter is an equality or a range."""
+"""Metadata rows: values encoded so that a filter is an equality or a range."""
 
 import math
 from collections.abc import Iterator, Mapping

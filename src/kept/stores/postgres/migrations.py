@@ -155,7 +155,7 @@ def vector_schema(connection: PostgresConnection, where: str) -> str:
 
 
 def _have_vector(connection: PostgresConnection, where: str) -> None:
-    """Create the extension where nobody has, if the role and the server let us."""
+    """Create the extension if it is missing and the role may."""
     if _vector(connection) is not None:
         return
     (available,) = only(

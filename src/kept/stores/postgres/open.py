@@ -49,7 +49,7 @@ def options_of(settings: PostgresSettings) -> Options:
 
 
 def exists(settings: PostgresSettings) -> bool:
-    """Tell whether there is a knowledge base in the database."""
+    """Return whether there is a knowledge base in the database."""
     database = PostgresDatabase(settings.store, options_of(settings))
     with database.connect() as connection:
         (there,) = only(

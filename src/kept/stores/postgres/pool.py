@@ -1,7 +1,7 @@
-"""A pool: connections that are used again, made by whoever finds none.
+"""A pool of connections, opened on demand and used again.
 
-Nobody makes them beforehand or in the background. So why a server cannot be reached
-is told to whoever asks, and one that is back is found by the next who does.
+None is opened beforehand or in the background. So the caller gets the reason why a
+server cannot be reached, and the next caller finds one that is back.
 """
 
 import threading
@@ -24,7 +24,7 @@ class Taken(NamedTuple):
 
 
 class Idle(NamedTuple):
-    """A connection that nobody uses, since when, and when it was made."""
+    """An idle connection: since when, and when it was opened."""
 
     raw: Raw
     since: float
@@ -38,6 +38,8 @@ class Pool:
         self._connect = connect
         self._places = threading.BoundedSemaphore(most)
         self._lock = threading.Lock()
+        # The last one used is taken first, so that those beyond the need go idle and
+        # are closed.
         self._idle: deque[Idle] = deque()
         self._made: dict[Raw, float] = {}
         self._closed = False
@@ -51,6 +53,8 @@ class Pool:
                 if self._idle:
                     raw, _, self._made[raw] = self._idle.pop()
                     return Taken(raw, used=True)
+            # Outside the lock: connecting can take seconds, and must not keep others
+            # from idle connections.
             raw = self._connect()
         except BaseException:
             self._places.release()

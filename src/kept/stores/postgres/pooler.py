@@ -1,4 +1,4 @@
-"""Poolers between us and the server: sessions that are handed round are refused."""
+"""Pooler check: a pooler that shares sessions between clients is refused."""
 
 from kept.errors import StoreError
 from kept.stores.postgres.connection import PostgresDatabase
@@ -9,9 +9,9 @@ from kept.stores.postgres.server_errors import translated
 def refuse_shared(database: PostgresDatabase, connection: PostgresConnection) -> None:
     """Refuse a pooler that gives a session to others between two transactions.
 
-    Locks of a session would be nobody's there, and prepared statements would be
-    met by those who never made them. Whoever connects straight to the server was
-    told the number of its own session, so only a pooler costs another connection.
+    There, a session's locks would belong to no client, and clients would meet each
+    other's prepared statements. A direct connection knows the number of its own
+    session, so only behind a pooler does this check cost another connection.
     """
     with translated(database.where):
         own = _session(connection)

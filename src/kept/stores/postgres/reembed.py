@@ -1,4 +1,4 @@
-"""Re-embedding on PostgreSQL: new vectors grow under the next epoch's number."""
+"""Re-embedding on PostgreSQL: new vectors are stored under the next epoch."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -95,7 +95,7 @@ class PostgresReembedding:
     def swap(self) -> bool:
         """Put the new vectors in place of the old; False if some are missing yet.
 
-        Nobody stores a document meanwhile, so that none can be left behind.
+        Writers are locked out meanwhile, so that no document is left behind.
         """
         with self.database.writing() as connection:
             self.database.alone(connection, "embedder")

@@ -1,8 +1,8 @@
 """Replicas: searches are answered by servers that follow the primary.
 
 A replica is asked only if it has replayed everything that this node has written, so
-that whoever hands a document in finds it. One that cannot be reached is left alone
-for a while. Where no replica will do, the primary answers.
+that a process finds the documents it stored. One that cannot be reached is skipped
+for a while. Where no replica qualifies, the primary answers.
 """
 
 import threading
@@ -34,6 +34,7 @@ class Replicas:
             connect_timeout_seconds=CONNECT_SECONDS,
             silence_seconds=CONNECT_SECONDS,
             wait_seconds=CONNECT_SECONDS,
+            # No waiting for a replica: the primary can answer.
             patience_seconds=0.0,
         )
         self.databases = [
@@ -77,11 +78,12 @@ class Replicas:
         return there[start:] + there[:start]
 
     def _caught_up(self, database: PostgresDatabase) -> bool:
-        """Tell whether a replica has all that was written from here.
+        """Return whether a replica has all that was written from here.
 
         One that was promoted replays nothing any more and is a primary itself.
         """
         written = self._primary.written
+        # Nothing was written from here, so any state will do.
         if not written:
             return True
         with database.reading() as connection:
@@ -89,6 +91,7 @@ class Replicas:
                 connection,
                 "SELECT pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint",
             )
+        # NULL: the server was promoted and is a primary itself.
         return replayed is None or replayed >= written
 
     def _leave_alone(self, database: PostgresDatabase, error: StoreError) -> None:

@@ -63,7 +63,7 @@ class CrossedError(StoreInterruptedError, StoreBusyError):
 
 
 def interrupted(error: psycopg.Error) -> bool:
-    """Tell whether the same may well succeed on another try or connection."""
+    """Return whether a retry, or another connection, may succeed."""
     if isinstance(error, (*LOST, *REPEATABLE, sql.ReadOnlySqlTransaction)):
         return True
     return (
@@ -79,10 +79,10 @@ def translated(where: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise told(error, where) from error
+        raise store_error(error, where) from error
 
 
-def told(error: psycopg.Error, where: str, *, gone: bool = False) -> StoreError:
+def store_error(error: psycopg.Error, where: str, *, gone: bool = False) -> StoreError:
     """Return the error to raise for *error*, met at *where*.
 
     *gone* says that a transaction was interrupted by it.

@@ -1,4 +1,4 @@
-"""A shelf on PostgreSQL: one tenant's knowledge in one snapshot."""
+"""A shelf on PostgreSQL: one tenant in one snapshot."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -43,7 +43,7 @@ class SnapshotIndexes:
         return cls(dense, PostgresWords(dense.connection, dense.of.tenant), NoLock())
 
     def hold(self, seq: int) -> bool:
-        """Tell whether a reader of the state *seq* can search here: always."""
+        """Return whether a reader of the state *seq* can search here: always."""
         return True
 
     def catch_up(

@@ -1,4 +1,4 @@
-"""Sources of jobs in a table, so that any node can do the job."""
+"""Sources of jobs in a table, so that any node can run the job."""
 
 from collections.abc import Callable
 from itertools import count

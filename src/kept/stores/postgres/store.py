@@ -12,7 +12,7 @@ from kept.stores.postgres.advisory_locks import AdvisoryHolds
 from kept.stores.postgres.connection import Options, PostgresDatabase
 from kept.stores.postgres.dense import Nearest, Vectors
 from kept.stores.postgres.dialect import PostgresConnection
-from kept.stores.postgres.doctor import examine, rebuild
+from kept.stores.postgres.doctor import examine, reanalyse, rebuild
 from kept.stores.postgres.documents import PostgresBooks
 from kept.stores.postgres.hnsw import Growth, stands
 from kept.stores.postgres.migrations import migrate, vector_schema
@@ -23,11 +23,13 @@ from kept.stores.postgres.server_errors import translated
 from kept.stores.postgres.shelf import PostgresShelf, SnapshotIndexes
 from kept.stores.postgres.spool import TableSpool
 from kept.stores.postgres.writer import PostgresIntake
+from kept.stores.reanalysis import older
 from kept.stores.sql import Connection, first, only
 from kept.stores.statistics_delta import as_state
 from kept.stores.writer import SqlIntake
 from kept.text.tokens import analysis_id
 
+# As in the embedded store: so many are scanned, which is exact.
 SCANNED_WHOLE = 20_000
 
 logger = Logger(__name__)
@@ -76,7 +78,7 @@ class PostgresStore(Catalogue):
     # -- looking after it
 
     def reachable(self) -> bool:
-        """Tell whether the server answers."""
+        """Return whether the server answers."""
         try:
             self.database.connect().close()
         except StoreError:
@@ -100,12 +102,16 @@ class PostgresStore(Catalogue):
         sweep(self.database)
         self.growth.renew()
 
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        return reanalyse(self.database, older)
+
     def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
         return examine(self.database, self._vector, repair=repair)
 
     def rebuild(self) -> int:
-        """Build everything that is derived anew; return of how many tenants."""
+        """Rebuild everything that is derived; return the number of tenants."""
         tenants = rebuild(self.database)
         self.growth.renew()
         return tenants
@@ -122,6 +128,8 @@ class PostgresStore(Catalogue):
     def _claimed(self, embedder_id: str, dimension: int) -> tuple[str, int]:
         """Name the embedder, unless another node was quicker."""
         with self.database.writing() as connection:
+            # Two nodes may meet an empty database at once; an insert alone would let
+            # both believe that theirs is the embedder.
             self.database.alone(connection, "embedder")
             found = embedder_in(connection)
             if found is not None:

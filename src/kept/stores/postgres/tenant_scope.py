@@ -1,4 +1,4 @@
-"""Whose rows a transaction sees: from one tenant to the next within it."""
+"""The tenant of a transaction, for row-level security, switched within it."""
 
 from collections.abc import Iterator
 

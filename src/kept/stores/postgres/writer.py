@@ -1,4 +1,4 @@
-"""The intake on PostgreSQL: a tenant that outgrows a scan gets a graph."""
+"""The intake on PostgreSQL; a tenant that outgrows a scan gets a graph."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

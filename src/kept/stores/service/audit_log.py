@@ -38,7 +38,7 @@ class AuditJson(TypedDict):
 class AuditRow:
     """Who did what for whom, how it ended, and what it rested on.
 
-    *no* counts within the tenant, so that nobody learns how busy others are.
+    *no* counts within the tenant, so that it reveals nothing about other tenants.
     """
 
     tenant: str
@@ -116,7 +116,7 @@ class AuditLog:
             return
         try:
             self._database.again(lambda: self._insert(batch))
-        except Exception as error:  # noqa: BLE001 -- whoever waits has to hear of it
+        except Exception as error:  # noqa: BLE001 -- passed on to the waiting callers
             for _, _, stored in batch:
                 stored.set_exception(error)
             return

@@ -1,4 +1,4 @@
-"""Jobs: documents that were handed in and are on their way, across restarts."""
+"""Jobs: submitted documents that are ingested in the background, across restarts."""
 
 import json
 import secrets
@@ -99,8 +99,8 @@ class Job:
 class Jobs:
     """The jobs of one store, which any number of processes may do.
 
-    Whoever does a job holds its name; one that says it is running although nobody
-    holds it was left by a dead process.
+    A worker holds the name of the job it runs; a job that is marked as running although
+    its name is free was left by a process that died.
     """
 
     def __init__(self, database: Database, holds: Holds) -> None:
@@ -137,6 +137,8 @@ class Jobs:
             rows = every(
                 connection,
                 f"SELECT {_COLUMNS} FROM jobs WHERE tenant = ?1"  # noqa: S608 -- ours
+                # PostgreSQL cannot infer the type of a value that is only compared with
+                # NULL.
                 " AND (CAST(?2 AS BIGINT) IS NULL OR no < ?2)"
                 " ORDER BY no DESC LIMIT ?3",
                 (tenant, before, limit),
@@ -189,10 +191,10 @@ class Jobs:
                 )
             return _named(connection, tenant, job_id)
 
-    # -- for whoever does the work
+    # -- for workers
 
     def unfinished(self, job_id: str) -> bool:
-        """Tell whether a job may still need its sources; one to come may, too."""
+        """Return whether a job may still need its sources; one to come may, too."""
         with self.database.reading() as connection:
             row = first(connection, "SELECT state FROM jobs WHERE id = ?", (job_id,))
         return row is None or row[0] not in ENDED
@@ -204,6 +206,8 @@ class Jobs:
         """
         with self.database.writing() as connection:
             for no, job_id in _waiting(connection):
+                # A running job whose name is free belongs to a dead process; whose name
+                # is held, to a live one.
                 if not self._holds.take(job_id):
                     continue
                 row = first(
@@ -214,6 +218,7 @@ class Jobs:
                 )
                 if row is not None:
                     return _job(row)
+                # It ended or was cancelled between the list and the update.
                 self._holds.release(job_id)
         return None
 
@@ -247,7 +252,7 @@ class Jobs:
         self._holds.release(job.id)
 
     def lose(self, job: Job) -> None:
-        """Let go of a job, so that whoever comes first takes it over."""
+        """Release a job, so that the next worker takes it over."""
         self._holds.release(job.id)
 
     @repeatable
@@ -257,7 +262,7 @@ class Jobs:
 
 
 def new_id() -> str:
-    """Return a name for a job that nobody can guess."""
+    """Return a job id that cannot be guessed."""
     return secrets.token_hex(12)
 
 

@@ -1,4 +1,4 @@
-"""Access: who may do what for which tenant, by keys that are shown only once."""
+"""Access keys: role and tenant of each; only digests are stored."""
 
 import hashlib
 import hmac
@@ -19,6 +19,7 @@ PREFIX = "kept"
 ID_BYTES = 6
 SECRET_BYTES = 32
 SERVICE_SECRET = "service_secret"  # noqa: S105 -- the name of a row
+# Compared where there is no key, so that an unknown id takes as long as a wrong secret.
 _NOBODY = bytes(32)
 _COLUMNS = "id, tenant, principal, role, rate, created_at, revoked_at"
 
@@ -31,7 +32,9 @@ class Role(StrEnum):
     ADMIN = "admin"
 
     def includes(self, other: "Role") -> bool:
-        """Tell whether this role may do all that *other* may."""
+        """Return whether this role may do all that *other* may."""
+        # An enum keeps the order of its definition, from the smallest role to the
+        # largest.
         order = list(Role)
         return order.index(self) >= order.index(other)
 

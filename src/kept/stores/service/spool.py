@@ -1,4 +1,4 @@
-"""Spools: sources that were handed in, until they are stored."""
+"""Spools: submitted sources, until they are ingested."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ PRIVATE = 0o700
 
 
 class Spool(Protocol):
-    """Keeps the sources of jobs where whoever does a job can read them."""
+    """Keeps the sources of jobs where every worker can read them."""
 
     def save(self, job_id: str, name: str, data: BinaryIO) -> None:
         """Write a source down, so that it outlives this process."""

@@ -41,7 +41,8 @@ class SqliteDatabase:
         self.writable = writable
         self._local = threading.local()
         self._lock = threading.RLock()
-        # Whoever uses a connection holds it: a reader goes with its thread.
+        # Held weakly, so that a thread that ends closes its connection. Strong
+        # references kept files of ended threads open until the process had none left.
         self._opened: WeakSet[apsw.Connection] = WeakSet()
         self._opening = threading.Lock()
         self._closed = False
@@ -76,6 +77,8 @@ class SqliteDatabase:
         with self._relaxing, translated(self.path):
             if self._relaxed is None:
                 self._relaxed = self._connect()
+                # A connection of its own: `synchronous` belongs to the connection, and
+                # that of the writer has to stay at full.
                 self._relaxed.pragma("synchronous", "normal")
             with transaction(self._relaxed, "IMMEDIATE"):
                 yield self._relaxed
@@ -85,7 +88,7 @@ class SqliteDatabase:
         return work()
 
     def alone(self, connection: Connection, name: str) -> None:
-        """Do nothing more: whoever writes is alone here."""
+        """Do nothing more: a writer is already alone here."""
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[apsw.Connection]:
@@ -143,7 +146,7 @@ class SqliteDatabase:
         return connection
 
     def _connect_read_only(self) -> apsw.Connection:
-        """Open beside a live writer, or a file that nobody can write to."""
+        """Open beside a live writer, or a file that is read-only."""
         uri = self.path.absolute().as_uri()
         connection = apsw.Connection(f"{uri}?mode=ro", flags=_READ_ONLY)
         try:

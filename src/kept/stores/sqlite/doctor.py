@@ -1,4 +1,4 @@
-"""The doctor: holds every index and every statistic against the truth."""
+"""The doctor: compares every index and every statistic with the documents."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,11 @@ from kept.errors import StoreCorruptError
 from kept.stores.index_port import Indexes
 from kept.stores.meta import embedder_in
 from kept.stores.ports import DoctorFinding
-from kept.stores.reanalysis import outdated, reanalyse
+from kept.stores.reanalysis import outdated, reanalyse, recount_states
 from kept.stores.sql import Connection, each, every, only
 from kept.stores.sqlite.index.vector_file import IndexTorn
 from kept.stores.sqlite.store import SqliteStore
-from kept.stores.statistics import differences, recount
+from kept.stores.statistics import differences
 
 BATCH = 2_000
 
@@ -39,12 +39,9 @@ def examine(store: SqliteStore, *, repair: bool) -> list[DoctorFinding]:
 
 
 def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> DoctorFinding:
-    """Make the words anew that another version of the analysis made."""
+    """Analyse again what another version of the analysis has stored."""
     if repair:
-        reanalyse(store.database)
-        with store.database.writing() as connection:
-            for (no,) in every(connection, "SELECT no FROM tenants"):
-                _recount(connection, no)
+        reanalyse(store.database, outdated)
         rebuild(store)
     return DoctorFinding(
         what="words",
@@ -55,7 +52,7 @@ def _analysis(store: SqliteStore, analysis: str, *, repair: bool) -> DoctorFindi
 
 
 def rebuild(store: SqliteStore) -> int:
-    """Throw every index away and build it anew; return how many tenants."""
+    """Delete and rebuild every index; return the number of tenants."""
     with store.database.reading() as connection:
         tenants = every(connection, "SELECT no, name FROM tenants ORDER BY no")
         for no, _ in tenants:
@@ -117,7 +114,7 @@ def _orphans(connection: apsw.Connection) -> Iterator[DoctorFinding]:
     ):
         (count,) = only(connection, sql)
         if count:
-            advice = "; 'kept reembed' makes them anew" if "vector" in what else ""
+            advice = "; 'kept reembed' creates them again" if "vector" in what else ""
             detail = f"{count} rows{advice}"
             yield DoctorFinding(what=what, where="kept.sqlite", detail=detail)
 
@@ -132,7 +129,7 @@ def _statistics(
         return
     if repair:
         with store.database.writing() as connection:
-            _recount(connection, tenant)
+            recount_states(connection, tenant)
     for what in differing:
         yield DoctorFinding(
             what="statistics",
@@ -140,14 +137,6 @@ def _statistics(
             detail=f"{what} differ from the chunks",
             repaired=repair,
         )
-
-
-def _recount(connection: apsw.Connection, tenant: int) -> None:
-    again = recount(connection, tenant)
-    connection.execute(
-        "UPDATE tenants SET chunks = ?, terms = ?, state = ? WHERE no = ?",
-        (again.chunks, again.length, again.state, tenant),
-    )
 
 
 def _indexes(

@@ -1,4 +1,4 @@
-"""Keeping documents in SQLite: their statistics are written with the last of many."""
+"""Writing documents to SQLite; statistics are written once per transaction."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Re-embedding: new vectors grow beside the old ones, and replace them at once."""
+"""Re-embedding: new vectors are stored beside the old ones and swapped at the end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,6 +30,8 @@ class SqliteReembedding:
         """Make room for the new vectors, keeping those of an earlier start."""
         with self.database.writing() as connection:
             target = f"{self.embedder_id} {self.dimension}"
+            # The target is stored, so an interrupted run goes on only towards the same
+            # embedder and dimension.
             if meta_of(connection).get("reembedding") != target:
                 connection.execute("DROP TABLE IF EXISTS vectors_next")
                 connection.execute(
@@ -63,6 +65,8 @@ class SqliteReembedding:
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors_next SELECT c.no, ?4 FROM chunks c"
                 " JOIN documents d ON d.no = c.document_no"
+                # Title or text may have changed while the batch was embedded; such
+                # chunks stay missing and come again.
                 " WHERE c.no = ?1 AND d.title = ?2 AND c.text = ?3",
                 [
                     (*chunk, vector.tobytes())

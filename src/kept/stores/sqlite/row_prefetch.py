@@ -1,4 +1,4 @@
-"""Touching rows: while they come from the disk, several are waited for at once.
+"""Row prefetch: rows that are not in memory are read from the disk in parallel.
 
 SQLite reads one page after the other, and a query needs some two hundred, anywhere in
 the file. So while many reads go to the disk, threads with connections of their own
@@ -19,9 +19,11 @@ from kept.errors import StoreError
 from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, every, marks
 
+# Measured: four threads halve the time of 110 cold chunks, eight are no better.
 _THREADS = 4
 _FEW = 16
 _CALLS_AFTER_A_READ = 8
+# getrusage counts blocks of 512 bytes, the database has pages of 4,096.
 _MANY_BLOCKS = 24 * 4096 // 512
 
 _THREAD: int | None = getattr(resource, "RUSAGE_THREAD", None)
@@ -72,7 +74,7 @@ class Touching:
         """Read some chunks; return how many blocks of them came from the disk."""
         documents = sorted({key >> ORD_BITS for key in keys})
         self._read_since()
-        # A store that cannot be read is told by whoever needs what is in it.
+        # A store that cannot be read is reported by the query that needs it.
         with suppress(StoreError), self._reading() as connection:
             for sql, numbers in (
                 ("SELECT MAX(length) FROM chunks", keys),

@@ -1,4 +1,4 @@
-"""The tables of the embedded store, and how older ones become these."""
+"""The tables of the embedded store, and their migrations."""
 
 import apsw
 

@@ -26,6 +26,7 @@ from kept.stores.meta import (
 )
 from kept.stores.ports import DoctorFinding
 from kept.stores.queries import last_change
+from kept.stores.reanalysis import older, reanalyse
 from kept.stores.service.spool import FolderSpool
 from kept.stores.shelf import SqlShelf
 from kept.stores.sql import Connection, first
@@ -39,6 +40,7 @@ from kept.stores.writer import SqlIntake
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
+# Bounds the memory of each tenant's cache; a fuller one starts again empty.
 CACHED_DOCUMENTS = 50_000
 
 
@@ -84,7 +86,7 @@ class SqliteStore(Catalogue):
             self._scratch.cleanup()
 
     def reachable(self) -> bool:
-        """Tell whether the truth is where it should be."""
+        """Return whether the database is where it should be."""
         return self.database.path.exists()
 
     def holds(self) -> FileHolds:
@@ -125,6 +127,8 @@ class SqliteStore(Catalogue):
                 if indexes.dense.seq != seq or indexes.keyword.seq != seq:
                     indexes.catch_up(connection, seq)
                 with indexes.lock.reading():
+                    # Another thread may have moved the indexes on between catching up
+                    # and locking; then begin again with a new snapshot.
                     if indexes.hold(seq):
                         if isinstance(indexes, TenantIndexes):
                             self.ahead.searched(indexes.folder, indexes.files)
@@ -168,8 +172,8 @@ class SqliteStore(Catalogue):
     def _idle(self) -> list[TenantIndexes]:
         """Take out the indexes beyond those that may be open, not the newest.
 
-        Those that somebody reads stay: a reader may wait for a model for long, and
-        nobody else should with it.
+        Those in use stay: a reader may wait for a model for long, and closing its index
+        would make every other tenant wait for it.
         """
         beyond = max(0, len(self._indexes) - OPEN_TENANTS)
         *others, _ = self._indexes.items()
@@ -186,6 +190,8 @@ class SqliteStore(Catalogue):
         """Return where indexes are kept: a read-only store has them elsewhere."""
         if self.writable:
             return self.folder / "indexes"
+        # Indexes are derived, so a read-only store can build its own in a temporary
+        # folder.
         if self._scratch is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="kept-")
         return Path(self._scratch.name)
@@ -215,6 +221,13 @@ class SqliteStore(Catalogue):
             if folder.name != current:
                 shutil.rmtree(folder, ignore_errors=True)
 
+    def renew(self) -> bool:
+        """Make the terms of an older analysis again; return whether there were any."""
+        done = reanalyse(self.database, older)
+        if done:
+            self.sweep()
+        return done
+
     def examine(self, *, repair: bool) -> list[DoctorFinding]:
         """Return everything that does not fit, put right if *repair*."""
         from kept.stores.sqlite import doctor  # noqa: PLC0415 -- it knows this store
@@ -222,7 +235,7 @@ class SqliteStore(Catalogue):
         return doctor.examine(self, repair=repair)
 
     def rebuild(self) -> int:
-        """Build every index anew; return of how many tenants."""
+        """Rebuild every index; return the number of tenants."""
         from kept.stores.sqlite import doctor  # noqa: PLC0415 -- it knows this store
 
         return doctor.rebuild(self)

@@ -76,7 +76,7 @@ def filled(folder: Path, count: int, effort: ScanEffort = BY_SCAN) -> DenseIndex
 
 
 @pytest.mark.parametrize("effort", [BY_SCAN, BY_CODES], ids=["scan", "codes"])
-def test_the_nearest_come_in_exact_order(tmp_path: Path, effort: ScanEffort) -> None:
+def test_the_nearest_are_in_exact_order(tmp_path: Path, effort: ScanEffort) -> None:
     """Keys and cosines equal a brute-force search in float64."""
     index = filled(tmp_path / "i", 1200, effort)
     vectors = units(np.random.default_rng(0), 1200)
@@ -266,7 +266,7 @@ def test_a_key_that_is_not_held_is_named(tmp_path: Path) -> None:
 
 
 def test_many_deletes_give_their_room_back(tmp_path: Path) -> None:
-    """Once a quarter is dead the rows are written anew, and answers stay."""
+    """Once a quarter is dead the rows are rewritten, and answers stay."""
     index = filled(tmp_path / "i", 6000, BY_CODES)
     index.flush()
     before = sum(path.stat().st_size for path in (tmp_path / "i").iterdir())

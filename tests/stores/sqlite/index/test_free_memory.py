@@ -14,8 +14,10 @@ def proc(tmp_path: Path) -> Path:
     """Make a machine with 8 GiB available, and ourselves in the group /app/web."""
     folder = tmp_path / "proc"
     (folder / "self").mkdir(parents=True)
-    told = f"MemTotal: 1 kB\nMemAvailable: {8 * GIB // 1024} kB\nHugePages_Total: 0\n"
-    (folder / "meminfo").write_text(told)
+    reported = (
+        f"MemTotal: 1 kB\nMemAvailable: {8 * GIB // 1024} kB\nHugePages_Total: 0\n"
+    )
+    (folder / "meminfo").write_text(reported)
     (folder / "self" / "cgroup").write_text("0::/app/web\n")
     return folder
 
@@ -30,12 +32,12 @@ def limited(folder: Path, most: str, used: int, of_files: int, *, v1: bool) -> N
     )
     (folder / names[0]).write_text(f"{most}\n")
     (folder / names[1]).write_text(f"{used}\n")
-    told = f"anon 5\n{names[2]}inactive_file {of_files}\n{names[2]}active_file 0\n"
-    (folder / "memory.stat").write_text(told)
+    reported = f"anon 5\n{names[2]}inactive_file {of_files}\n{names[2]}active_file 0\n"
+    (folder / "memory.stat").write_text(reported)
 
 
 def test_this_machine_has_free_memory() -> None:
-    """Where the system tells, there is some, and less than there could ever be."""
+    """Where the system reports it, some memory is free, and not more than all."""
     if not Path("/proc/meminfo").exists():
         pytest.skip("this system does not say how much memory is free")
 
@@ -83,6 +85,6 @@ def test_a_group_over_its_limit_has_nothing(proc: Path, tmp_path: Path) -> None:
     assert free_bytes(proc, groups) == 0
 
 
-def test_a_system_that_does_not_tell_has_none(tmp_path: Path) -> None:
+def test_a_system_without_memory_figures_has_none_free(tmp_path: Path) -> None:
     """So nothing is taken that might be needed."""
     assert free_bytes(tmp_path, tmp_path) == 0

@@ -94,7 +94,7 @@ def opened(folder: Path) -> KeywordIndex:
     return KeywordIndex.open(folder, writable=True)
 
 
-def test_the_best_come_in_exact_order(tmp_path: Path) -> None:
+def test_the_best_are_in_exact_order(tmp_path: Path) -> None:
     """Keys and scores equal brute force, although the engine rounds lengths."""
     rng = np.random.default_rng(0)
     chunks = {key(doc, 3): text(rng) for doc in range(400)}

@@ -14,24 +14,24 @@ from kept.stores.queries import chunk_of, document_of
         ("{}", "[]", "{}"),
         ('{"sleep": 2, "mood": null}', '["a", "b"]', '{"page": 3}'),
     ],
-    ids=["bare", "told"],
+    ids=["bare", "reported"],
 )
 def test_a_chunk_of_a_row_is_like_any_other(
     labels: str, tags: str, metadata: str
 ) -> None:
     """It equals, hashes and shows itself as one made by name, and is frozen."""
-    told = labels != "{}"
+    reported = labels != "{}"
     usual = Chunk(
         id="d:0003",
         document_id="d",
         ord=3,
         text="some words",
         token_len=2,
-        tags=("a", "b") if told else (),
+        tags=("a", "b") if reported else (),
         role="patient",
         excerpt=True,
-        labels={"sleep": 2, "mood": None} if told else {},
-        metadata={"page": 3} if told else {},
+        labels={"sleep": 2, "mood": None} if reported else {},
+        metadata={"page": 3} if reported else {},
     )
 
     made = chunk_of("d", (3, "some words", 2, tags, "patient", 1, labels, metadata))

@@ -46,14 +46,14 @@ def file_of(path: Path, size: int, *, forgotten: bool = True) -> Path:
 
 
 def held(path: Path, offset: int = -1) -> bool:
-    """Tell whether a byte is in memory, the last one unless told."""
+    """Return whether a byte is in memory, by default the last one."""
     return pages_of(path)[offset // PAGE if offset >= 0 else -1]
 
 
 def _all_held(path: Path, rows: NDArray[np.uint32]) -> bool:
-    told = pages_of(path)
+    shown = pages_of(path)
     return all(
-        told[page]
+        shown[page]
         for offset, length in stretches(rows, WIDTH)
         for page in range(offset // PAGE, (offset + length) // PAGE)
     )
@@ -65,7 +65,7 @@ def reading() -> list[threading.Thread]:
 
 
 def ended() -> None:
-    """Wait for whoever reads ahead."""
+    """Wait for the thread that reads ahead."""
     for thread in reading():
         thread.join(60.0)
 
@@ -152,7 +152,7 @@ def test_stretches_cover_every_row_once(rows: list[int], width: int) -> None:
 
 
 def test_the_first_search_of_a_process_reads_nothing_ahead(tmp_path: Path) -> None:
-    """Whoever asks once pays for one question; the second has the rest read."""
+    """A single question reads only what it needs; the second starts reading ahead."""
     truth = file_of(tmp_path / "truth", 2 * PIECE + 5)
     index = file_of(tmp_path / "index", PIECE + 7)
     ahead = ReadAhead(truth, 0.5, ANY, lambda: PLENTY)
@@ -201,7 +201,7 @@ def test_a_truth_that_is_mostly_others_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_what_was_rewritten_is_read_again_after_a_while(tmp_path: Path) -> None:
-    """Files are named anew each time; one that is gone meanwhile is passed over."""
+    """Files are listed again each time; one that is gone meanwhile is skipped."""
     truth = file_of(tmp_path / "truth", PIECE)
     old, new = tmp_path / "old", tmp_path / "new"
     named = [file_of(old, PIECE)]

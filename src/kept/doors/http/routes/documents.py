@@ -22,7 +22,7 @@ from kept.doors.http.event_streams import (
 from kept.doors.http.problems import Problem, validated
 from kept.doors.http.request_bodies import MULTIPART, is_form
 from kept.doors.http.responses import Once, Paged, page_of, shape_of, shown
-from kept.doors.http.schemas import DocumentsIn, FormFields
+from kept.doors.http.schemas import DocumentsIn, FormFields, PruneIn
 from kept.ingest.receipts import Alias
 from kept.search import render
 from kept.stores.service.jobs import Job, JobJson
@@ -214,6 +214,16 @@ async def delete_document(
     return await once(
         caller, lambda: writes.deleted(caller, document_id, with_aliases=with_aliases)
     )
+
+
+@router.post("/documents/prune", response_model=writes.Receipts)
+async def prune_documents(given: PruneIn, caller: Writer, once: Once) -> Response:
+    """Retire the documents whose source begins with a prefix and is not listed.
+
+    Send what still exists: a folder that was uploaded file by file loses those of
+    its documents whose file is gone.
+    """
+    return await once(caller, lambda: writes.pruned(caller, given))
 
 
 @router.get("/jobs", response_model=page_of("jobs", JobJson))

@@ -10,14 +10,7 @@ from typing_extensions import TypedDict
 
 from kept.doors.http.callers import SECURED, Caller, Reader, Writer
 from kept.doors.http.responses import Once, replied
-from kept.doors.http.schemas import (
-    SHORT,
-    Body,
-    Line,
-    Name,
-    Names,
-    example,
-)
+from kept.doors.http.schemas import SHORT, Body, Line, Name, Names, example
 from kept.doors.http.searches import ANSWERED
 from kept.few_shot.questionnaire import (
     KeywordTagger,

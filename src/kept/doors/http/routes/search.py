@@ -11,13 +11,7 @@ from kept.doors.http.callers import SECURED, Caller, Reader
 from kept.doors.http.event_streams import MEDIA_TYPE, EventStream, from_thread
 from kept.doors.http.problems import Problem
 from kept.doors.http.responses import replied
-from kept.doors.http.schemas import (
-    AskIn,
-    SearchIn,
-    SelectIn,
-    WhyIn,
-    WhyNotIn,
-)
+from kept.doors.http.schemas import AskIn, SearchIn, SelectIn, WhyIn, WhyNotIn
 from kept.explain.explanations import why as why_of
 from kept.explain.explanations import why_not as why_not_of
 from kept.explain.render import StoryJson, WhyNotJson, story_json, why_not_json

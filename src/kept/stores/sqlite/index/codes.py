@@ -1,4 +1,4 @@
-"""Quantised codes of vectors: small, kept in memory, scanned whole.
+"""Quantised codes of vectors, kept in memory and scanned whole.
 
 A code is a function of its vector alone: the rotation is fixed, the centre is the
 origin and nothing is learnt from the vectors that came before. So an estimate does
@@ -19,12 +19,20 @@ from numpy.typing import NDArray
 from kept._runtime import shared
 
 _MAGIC = b"kept codes 2\n"
+# Two parts keep two cores busy; at 100,000 chunks that took a third off recall. More
+# parts would fetch more in vain, because each brings its own reserve.
 _PARTS = 2
+# How many standard deviations a part may hold more of the best than its share.
 _UNEVEN = 4.0
 _BITS = 2
 _BLOCK = 32
+# Never change seed, rounding or block: stored codes were made with them.
 _SEED = 384
+# LAPACK builds differ in the last bits of a QR decomposition; rounding gives every
+# machine the same rotation, so the same codes.
 _ROTATION_PLACES = 7
+# Measured: the error of an estimated cosine is this over the root of the dimension,
+# 0.019 for MiniLM and 0.016 for the hash embedder.
 _SPREAD = 0.37
 
 
@@ -133,6 +141,8 @@ class _Part:
         index = faiss.IndexRaBitQFastScan(
             dimension, faiss.METRIC_INNER_PRODUCT, _BLOCK, _BITS
         )
+        # faiss asks for training, but nothing may be learnt from data: the centre stays
+        # at the origin, or a code would depend on the vectors that came before.
         index.train(np.zeros((1, dimension), np.float32))
         return cls(index, np.empty(0, np.uint32))
 

@@ -43,13 +43,26 @@ __all__ = ["DenseIndex", "IndexTorn"]
 
 _DAMAGE = (OSError, ValueError, EOFError, RuntimeError, struct.error)
 _UNIT_TOLERANCE = 1e-4
+# float32 products are off by less than this; whatever lies that close to the last place
+# is scored again in float64.
 _SCAN_MARGIN = 5e-4
+# Standard deviations of the codes' error between the worst estimate fetched and the
+# last place. With 3.6, three histories of 100,000 rows gave the exact order for all of
+# 400 questions; at the deepest fetch 1.8 is enough, because so many more were scored.
 _CLEARLY = 3.6
+# Score three times the wanted first: most of the others have no hope then, and each of
+# them would cost a read of a row.
 _LIKELIEST = 3
 _BARELY = 1.8
 _GATHERED = 4096
+# First fetches were measured at this size; larger collections fetch more (size to the
+# power of 0.3), smaller ones never less.
 _USUAL_SIZE = 100_000
+# From a quarter of all rows on, one product over the whole mapped file is quicker than
+# gathering rows.
 _MOSTLY = 0.25
+# Codes cannot be scanned in part, so a filter that lets fewer through is quicker by
+# scanning their float32 rows.
 _WORTH_CODES = 1 / 12
 _SHARE_A_SCAN = 4
 _MOST_SHARING = 64
@@ -154,7 +167,7 @@ class DenseIndex:
             raise unwritten(self._contents.files.folder, error) from error
 
     def reload(self) -> bool:
-        """Take over what another process wrote; tell whether anything changed."""
+        """Take over what another process wrote; return whether anything changed."""
         before = self.seq
         try:
             self._contents.reload()
@@ -287,6 +300,8 @@ class DenseIndex:
             wanted = min(wanted, most)
             positions, estimates = self._likely(codes, unit, wanted)
             pause()
+            # Ties with the worst estimate are left out: which of them was fetched
+            # depends on the order of arrival.
             above = estimates > estimates[-1]
             if chosen is not None:
                 above &= chosen[positions]
@@ -330,6 +345,7 @@ class DenseIndex:
         self, codes: Codes, unit: NDArray[np.float64], wanted: int
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return living positions and their estimates, the *wanted* best."""
+        # Dead rows keep their codes until the next purge, so fetch as many more.
         fetched = wanted + self._contents.table.dead
         positions, estimates = codes.nearest(unit.astype(np.float32), fetched)
         alive = self._contents.table.alive[positions]

@@ -20,8 +20,12 @@ from kept.stores.sqlite.index.vector_file import (
 
 _UNSORTED = 4096
 _AT_ONCE = 4096
+# Compaction rewrites every row, so it waits until a quarter is dead, and for small
+# indexes until a thousand are.
 _MOST_DEAD = 1024
 _DEAD_SHARE = 0.25
+# A snapshot is written when the log has grown by a sixteenth of the rows, within these
+# bounds: replaying more would slow the next start, writing more often every flush.
 _TAIL = (1024, 8192)
 _TRIES = 3
 
@@ -87,6 +91,7 @@ class KeyTable:
         wanted = np.concatenate(rows)
         # Rows only ever grow with positions.
         found = np.searchsorted(self.rows, wanted).astype(np.int64)
+        # Keep the index valid; the comparison below rejects a row that is not there.
         found[found == len(self.rows)] = 0
         held: NDArray[np.bool_] = (self.rows[found] == wanted) & self.alive[found]
         return found[held]
@@ -139,6 +144,8 @@ class Contents:
         for _ in range(_TRIES):
             try:
                 return cls(RowFiles.open(folder, dimension), scanned_whole)
+            # A writer that compacts deletes the old generation after naming the new
+            # one: read the manifest again.
             except FileNotFoundError:
                 continue
         raise IndexTorn(folder, "files that its manifest names are missing")
@@ -184,6 +191,8 @@ class Contents:
     def reload(self) -> None:
         """Take over what another process wrote."""
         manifest = read_manifest(self.files.folder)
+        # Another process compacted or rebuilt the index: none of the positions in
+        # memory is valid.
         if manifest.generation != self.files.manifest.generation:
             self.files = RowFiles.open(self.files.folder, self.dimension)
             self._load()
@@ -201,6 +210,7 @@ class Contents:
     ) -> None:
         """Change what is in memory."""
         self.table.remove(removed)
+        # A key that is added again replaces its row.
         self.table.remove(added)
         self.table.append(added, self.rows)
         self.rows += len(added)
@@ -228,7 +238,7 @@ class Contents:
         self.codes = codes
 
     def _load(self) -> None:
-        """Read everything anew."""
+        """Read everything again."""
         self.table = KeyTable()
         self.codes = None
         self.seq = self.rows = self._log = self._tail = 0

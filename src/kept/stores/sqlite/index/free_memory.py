@@ -1,4 +1,4 @@
-"""How much memory is free: what could be used without pushing anything out."""
+"""Free memory: what can be used without evicting or swapping anything."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,10 +19,10 @@ def free_bytes(proc: Path = PROC, groups: Path = GROUPS) -> int:
     say has none.
     """
     try:
-        told = _table(proc / "meminfo")
+        memory = _table(proc / "meminfo")
     except OSError:
         return 0
-    machine = told.get("MemAvailable:", 0) * _KIB
+    machine = memory.get("MemAvailable:", 0) * _KIB
     return max(0, min([machine, *_rooms(proc, groups)]))
 
 
@@ -33,11 +33,11 @@ def _rooms(proc: Path, groups: Path) -> Iterator[int]:
             try:
                 most = int((folder / limit).read_text())
                 used = int((folder / usage).read_text())
-                told = _table(folder / "memory.stat")
+                memory = _table(folder / "memory.stat")
             except (OSError, ValueError):
                 continue
             names = (f"{prefix}inactive_file", f"{prefix}active_file")
-            yield most - used + sum(told.get(name, 0) for name in names)
+            yield most - used + sum(memory.get(name, 0) for name in names)
 
 
 def _folders(proc: Path, groups: Path) -> Iterator[Path]:

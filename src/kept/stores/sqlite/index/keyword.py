@@ -40,12 +40,20 @@ from kept.stores.sqlite.index.vector_file import (
 )
 
 _HEAP_BYTES = 32_000_000
+# The change number lives in a document of the index itself, so that one commit holds
+# both the change and its number, or neither.
 _MARKER_DOC = -1
 _MARKER_TERM = "\x1f"
+# tantivy silently drops very long terms, so longer ones are indexed by their hash.
 _LONGEST_TERM = 255
+# So few chunks are scored directly, without asking the engine.
 _FEW_ALLOWED = 64
+# Filters over more documents are not passed to the engine, which is asked deeper
+# instead.
 _NAMED_DOCUMENTS = 4096
 _DEEPEST = 8192
+# The engine adds up float32 scores; a bound on the exact score has to allow for their
+# rounding.
 _FLOAT32_SLACK = 1.0 + 1e-4
 _SEARCHED = (".fast", ".fieldnorm", ".idx", ".term")
 
@@ -70,6 +78,8 @@ class KeywordIndex:
         self._writable = writable
         self._writer: tantivy.IndexWriter | None = None
         self._index = tantivy.Index.open(str(folder))
+        # By default tantivy reloads by itself after a commit, and a search would see a
+        # change that its snapshot does not have.
         self._index.config_reader(reload_policy="manual")
         self._refresh()
 
@@ -126,7 +136,7 @@ class KeywordIndex:
             self._refresh()
 
     def reload(self) -> bool:
-        """See what another process flushed; tell whether anything changed."""
+        """See what another process flushed; return whether anything changed."""
         before = self._seq
         with _told_torn(self._folder):
             self._index.reload()
@@ -223,6 +233,8 @@ class KeywordIndex:
                     fresh_keys, fresh_scores = judge(proposed[start:end][hopeful])
                     keys = np.concatenate([keys, fresh_keys])
                     scores = np.concatenate([scores, fresh_scores])
+            # After rounding, an unseen chunk could still tie with the last place, hence
+            # the step of rounding in the comparison below.
             floor = _nth_best(scores, limit)
             if everything or ceilings[-1] < floor - 10.0**-PLACES:
                 return _matching(keys, scores, limit)
@@ -252,6 +264,8 @@ class KeywordIndex:
             spelled = _spelled(term)
             with _told_torn(self._folder):
                 holding = self._searcher.doc_freq("terms", spelled)
+            # The engine multiplies by its own idf, which counts deleted chunks;
+            # dividing by it leaves our weight.
             boost = weight / _idf(self._chunks, holding)
             one = tantivy.Query.term_query(_SCHEMA, "terms", spelled, "freq")
             parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(one, boost)))
@@ -295,6 +309,8 @@ def _told_torn(folder: Path) -> Iterator[None]:
     except (ValueError, OSError) as error:
         raise IndexTorn(folder, str(error)) from error
     except BaseException as error:
+        # pyo3 raises its own class for a panic of the Rust code, and exports no name
+        # for it.
         if type(error).__name__ != "PanicException":
             raise
         raise IndexTorn(folder, str(error)) from error
@@ -366,7 +382,7 @@ def _statistic(explained: Mapping[str, Any], named: str) -> float:
 
 
 def _members(keys: NDArray[np.int64], among: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Tell which of *keys* are in *among*, which is sorted and not empty."""
+    """Return which of *keys* are in *among*, which is sorted and not empty."""
     place = np.minimum(np.searchsorted(among, keys), len(among) - 1)
     return np.equal(among[place], keys)
 

@@ -1,4 +1,4 @@
-"""Pages of a file: which are in memory, and asking for those that will be read.
+"""The page cache: which pages of a file are in memory, and prefetching others.
 
 All of it is advice: a system that takes none reads what it needs when it needs it,
 and no answer depends on it.
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 
 PAGE = 4096
 FEW_ROWS = 16
+# A look at a page is a system call, so only a sample of the rows is looked at, and a
+# smaller one once all were in memory eight times in a row.
 LOOKED_AT, LOOKED_AT_IF_SURE = 16, 4
 SURE_AFTER = 8
+# The default read-ahead window of Linux block devices.
 _ONE_WISH = 1 << 17
 
 
@@ -32,11 +35,13 @@ class FilePages:
         return os.fstat(self._descriptor).st_size
 
     def held(self, offset: int) -> bool | None:
-        """Tell whether the page at *offset* is in memory; None if nobody knows."""
+        """Return whether the page at *offset* is in memory; None if unknown."""
         flag = getattr(os, "RWF_NOWAIT", None)
         if flag is None:
             return None
         try:
+            # RWF_NOWAIT fails instead of reading from the disk; mincore() would need
+            # the mapping.
             os.preadv(self._descriptor, [bytearray(1)], offset, flag)
         except BlockingIOError:
             return False
@@ -47,8 +52,8 @@ class FilePages:
     def want(self, offset: int, length: int) -> None:
         """Have these bytes read into memory, without waiting for them.
 
-        Linux takes as much of one wish as the disk's own read-ahead, 128 KiB unless
-        somebody changed it, and forgets the rest.
+        Linux reads at most the disk's own read-ahead per call, 128 KiB unless it was
+        configured, and drops the rest, hence the loop.
         """
         advise = getattr(os, "posix_fadvise", None)
         if advise is not None:

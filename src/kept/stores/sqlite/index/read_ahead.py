@@ -1,4 +1,4 @@
-"""Reading ahead: files that queries touch come into memory before queries need them.
+"""Read-ahead: files that queries touch are read into memory in the background.
 
 A thread of its own has the system read one piece after the other, and rests twice as
 long after each, so that a query's own reads never queue behind more than one piece,
@@ -20,10 +20,12 @@ from kept.stores.sqlite.index.page_cache import PAGE, FilePages
 NAME = "kept-read-ahead"
 PIECE = 1 << 23
 
+# A command that asks once would only compete with its own read-ahead.
 _SEARCHES = 2
 _PLACES = 16
 _LOOKED_AT = 8
 _PIECES_BETWEEN_LOOKS = 64
+# Resting twice as long as reading keeps two thirds of the disk's time for queries.
 _REST = 2.0
 _LONGEST_REST_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 5.0
@@ -101,6 +103,7 @@ class ReadAhead:
 
     def _start(self) -> None:
         self._next = time.monotonic() + self._effort.again_after_seconds
+        # A store of a few megabytes gains nothing.
         if self._truth.stat().st_size < self._effort.least_bytes:
             return
         latest_first = list(reversed(self._places.values()))
@@ -113,6 +116,8 @@ class ReadAhead:
         """Bring every piece into memory that there is room for."""
         most = taken = 0.0
         for count, (pages, offset, length) in enumerate(_pieces(self._files(places))):
+            # Free memory changes while pieces are read, so it is measured again now and
+            # then.
             if count % _PIECES_BETWEEN_LOOKS == 0:
                 most = self._share * self._free()
             taken += length
@@ -153,7 +158,7 @@ def _pieces(files: Iterable[Path]) -> Iterator[tuple[FilePages, int, int]]:
 
 
 def _held(pages: FilePages, offset: int, length: int) -> bool:
-    """Tell whether a piece seems to be in memory, whole."""
+    """Return whether a whole piece seems to be in memory."""
     step = max(PAGE, length // _LOOKED_AT)
     return all(pages.held(place) for place in range(offset, offset + length, step))
 

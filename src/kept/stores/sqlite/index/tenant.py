@@ -1,4 +1,4 @@
-"""Both indexes of a tenant, kept up with the truth."""
+"""Both indexes of a tenant, brought up to the state of the database."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -27,10 +27,10 @@ logger = Logger(__name__)
 class TenantIndexes:
     """What makes one tenant's chunks findable; derived, and rebuilt at will.
 
-    Each index knows the last change that it holds. Whoever searches first brings
-    them up to the state that it reads. The index of words is opened, or made, when
-    it is first needed: taking documents in does not wait for it. *by_now* tells the
-    last change that is stored by now, whatever snapshot the asker holds.
+    Each index knows the last change that it holds. The first search brings them up to
+    the state that it reads. The keyword index is opened, or created, when it is first
+    needed: ingestion does not wait for it. *by_now* returns the last change that is
+    stored by now, whatever snapshot the caller holds.
     """
 
     def __init__(
@@ -47,9 +47,10 @@ class TenantIndexes:
 
     @property
     def keyword(self) -> KeywordIndex:
-        """The index of words; whoever holds the lock has seen before that it is open.
+        """The keyword index. Open it before taking the read lock.
 
-        Opening waits for others who are alone, and these may wait for the lock.
+        Opening waits for the exclusive holder, which may be waiting for this lock: a
+        deadlock otherwise.
         """
         if self._keyword is None:
             with self._alone():
@@ -57,7 +58,7 @@ class TenantIndexes:
         return self._keyword
 
     def hold(self, seq: int) -> bool:
-        """Tell whether both indexes stand exactly at *seq*."""
+        """Return whether both indexes are exactly at *seq*."""
         words = self._keyword
         return self.dense.seq == seq and words is not None and words.seq == seq
 
@@ -78,7 +79,7 @@ class TenantIndexes:
                 self._advance_keyword(connection, self._opened_keyword())
 
     def rebuild(self) -> None:
-        """Throw both indexes away; the next search builds them anew."""
+        """Delete both indexes; the next search rebuilds them."""
         with self._alone(), self.lock.writing():
             self._begin_anew()
 
@@ -117,6 +118,9 @@ class TenantIndexes:
         but not what is stored by now.
         """
         reached = max(self.dense.seq, self._keyword.seq if self._keyword else 0)
+        # A reader of an older snapshot also finds the index ahead of it. Only an index
+        # ahead of what is committed belongs to another history, such as before a
+        # restored backup.
         if reached > seq and reached > (end := self._by_now()):
             problem = f"it holds change {reached}, the truth ends with {end}"
             logger.warning("index_rebuilt", index=self.folder.name, why=problem)
@@ -154,7 +158,7 @@ class TenantIndexes:
         return DenseIndex.open(self.folder / "dense", self.dimension, writable=True)
 
     def _opened_keyword(self) -> KeywordIndex:
-        """Return the index of words; whoever asks is alone."""
+        """Return the keyword index, opened if need be; the caller is alone."""
         if self._keyword is None:
             try:
                 self._keyword = self._write_keyword()
@@ -179,12 +183,14 @@ class TenantIndexes:
             if len(blob) != _FLOAT_BYTES * self.dimension:
                 msg = (
                     f"the vector of chunk {no} has {len(blob)} bytes, expected "
-                    f"{_FLOAT_BYTES * self.dimension}; 'kept reembed' makes all anew"
+                    f"{_FLOAT_BYTES * self.dimension}; 'kept reembed' embeds all again"
                 )
                 raise StoreCorruptError(msg)
             keys.append(no)
             blobs.append(blob)
         vectors = np.frombuffer(b"".join(blobs), dtype=np.float32)
+        # Every place that the document ever had is taken out: its new version may have
+        # fewer chunks.
         removed = [
             document << ORD_BITS | place
             for document, chunks in documents.items()
@@ -220,6 +226,8 @@ def changed(
             return
         documents: dict[int, int] = {}
         for _, document, chunks in rows:
+            # The same document may have changed twice in a batch; its larger size
+            # covers the rows of both.
             documents[document] = max(chunks, documents.get(document, 0))
         after = rows[-1][0]
         yield documents, after

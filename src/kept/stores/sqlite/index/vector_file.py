@@ -1,4 +1,4 @@
-"""Rows of vectors on disk: what a dense index writes and reads back.
+"""The vector file: rows of vectors on disk, which a dense index writes and maps.
 
 A folder holds ``manifest.json``, which names a generation, and its files:
 
@@ -35,6 +35,8 @@ Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 _HEADER = struct.Struct("<IqQIII")
 _CHECKED_FROM = 4
+# Random rather than counted: after a rebuild a count would begin again at one, and a
+# process with the old files open could not tell them apart.
 _GENERATION_BITS = 48
 
 
@@ -113,8 +115,8 @@ class RowFiles:
     def create(cls, folder: Path, dimension: int) -> "RowFiles":
         """Start an index without rows.
 
-        Its generation is no other's: whoever has one open that was here before, and
-        was thrown away, sees that this is not it.
+        Its generation is random: a process that still has a deleted index open sees
+        that this is another one.
         """
         folder.mkdir(parents=True, exist_ok=True)
         generation = 1 + secrets.randbits(_GENERATION_BITS)
@@ -163,6 +165,8 @@ class RowFiles:
             json.dump(asdict(self.manifest), file)
             file.flush()
             os.fsync(file.fileno())
+        # rename() is atomic, but only an fsync of the folder makes it survive a power
+        # cut.
         fresh.replace(target)
         _sync_folder(self.folder)
 
@@ -189,6 +193,8 @@ class RowFiles:
         if len(self._map) < upto:
             width, count = self.manifest.dimension, self.demand(upto)
             mapped = np.memmap(self.vectors_path, np.float32, "r", shape=(count, width))
+            # Indexing a memmap returns a memmap, whose bookkeeping is slow for many
+            # small reads.
             self._map = mapped.view(np.ndarray)
         return self._map
 
@@ -216,6 +222,8 @@ class RowFiles:
         first, offset = place
         payload = vectors.tobytes()
         with self.vectors_path.open("r+b") as file:
+            # Rows are written before the log record that names them; beyond the last
+            # whole record lies the rest of a killed writer.
             file.truncate(first * 4 * self.manifest.dimension)
             file.seek(0, os.SEEK_END)
             file.write(payload)

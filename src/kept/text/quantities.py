@@ -165,6 +165,11 @@ def quantities(text: str) -> tuple[Quantity, ...]:
     return tuple(found for _, _, found in _spans(text))
 
 
+def placed_quantities(text: str) -> list[tuple[int, int, Quantity]]:
+    """Return the quantities of *text* with where they stand, in order."""
+    return _spans(text)
+
+
 def without_quantities(text: str) -> str:
     """Return *text* with its quantities blanked out."""
     rest = text
