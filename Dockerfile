@@ -12,7 +12,7 @@ COPY packaging packaging
 COPY docs/man docs/man
 COPY src src
 RUN python -m venv /opt/kept
-RUN /opt/kept/bin/python -m pip install --constraint constraints.txt ".[postgres,mcp,otel]"
+RUN /opt/kept/bin/python -m pip install --constraint constraints.txt ".[serve,postgres,mcp,otel]"
 RUN KEPT_MODELS_DIR=/opt/kept/models /opt/kept/bin/kept models install
 RUN KEPT_MODELS_DIR=/opt/kept/models /opt/kept/bin/kept models verify
 

@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-EXTRAS := frames,haystack,langchain,llama-index,mcp,milvus,otel,postgres,ray
+EXTRAS := all
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
 .PHONY: demo test tools check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package clean

@@ -309,7 +309,10 @@ def errors_page() -> Iterator[str]:
         "members `type`, `title`, `status`, `detail`, `instance` and `code`; for an "
         "invalid request, `errors` has the place and the fault of each field.\n"
         "`instance` is the id of the request; the service's log and the header "
-        "`X-Request-Id` have the same id."
+        "`X-Request-Id` have the same id.\n"
+        "The routes that OpenAI's clients call (`/v1/embeddings`, `/v1/models`, "
+        '`/v1/vector_stores`) answer `{"error": {message, type, param, code}}` '
+        "instead, and `/retrieval` Dify's `error_code` and `error_msg`."
     )
     rows = ["| code | status | meaning | what to do |", "|---|---|---|---|"]
     rows += [

@@ -61,12 +61,12 @@ def built(
     return tuple(next(folder.glob(endings[target])) for target in targets)
 
 
-def fresh(folder: Path, wheel: Path) -> Fresh:
-    """Return an environment with *wheel* and what it declares, extras left out."""
+def fresh(folder: Path, wheel: Path, *extras: str) -> Fresh:
+    """Return an environment with *wheel*, what it declares, and these extras."""
     venv.create(folder, symlinks=True)
     made = Fresh(folder)
     [packages] = folder.glob("lib/python*/site-packages")
-    for name in sorted(declared("kept-rag")):
+    for name in sorted(declared("kept-rag", *extras)):
         lend(distribution(name), packages)
     pip = [sys.executable, "-m", "pip", "--python", str(made.python), "install"]
     quiet = ["--quiet", "--no-deps", "--no-index", "--no-compile"]

@@ -150,8 +150,11 @@ def test_documents_go_in_and_come_out(run: Run, tmp_path: Path) -> None:
     assert "28 days" in selected["text"]
 
 
-def test_the_service_shows_its_pages(installed: Fresh, tmp_path: Path) -> None:
+def test_the_service_shows_its_pages(
+    artefacts: tuple[Path, Path], tmp_path: Path
+) -> None:
     """Templates, styles and scripts are found in the wheel."""
+    installed = fresh(tmp_path / "venv", artefacts[0], "serve")
     process = subprocess.Popen(
         [installed.folder / "bin" / "kept", "serve", "--port", "0", *HASH],
         cwd=tmp_path,
@@ -178,6 +181,7 @@ def test_the_service_shows_its_pages(installed: Fresh, tmp_path: Path) -> None:
 
 
 MISSING = {
+    "eval": ("eval", "collection", "nowhere", "--measure", "ERR@10"),
     "frames": "import kept; kb = kept.open('kb', create=True, embedder='hash'); "
     "kb.search('q').to_pandas()",
     "haystack": "import kept.doors.haystack",
@@ -187,11 +191,12 @@ MISSING = {
     "milvus": ("ingest", "note.md", "--store", "milvus://localhost:1?metadata=kb"),
     "otel": ("ingest", "note.md"),
     "postgres": ("search", "q", "--store", "postgresql://localhost:1/kept"),
+    "serve": ("serve",),
     "ray": ("ingest", "note.md", "--ray", "local"),
 }
 
 
-@pytest.mark.parametrize("extra", EXTRAS)
+@pytest.mark.parametrize("extra", MISSING)
 def test_a_missing_extra_error_names_the_command(
     extra: str, installed: Fresh, tmp_path: Path
 ) -> None:

@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
-from onnx import TensorProto, ValueInfoProto, helper
 
+from kept.models import onnx_writer
 from kept.models.embedders import minilm_graph as minilm
 
 LONGEST = 384  # tokens of question and passage together
@@ -22,37 +21,22 @@ Weights = dict[str, np.ndarray]
 class ReaderGraph(minilm._Graph):  # noqa: SLF001 -- the same layers
     """MiniLM's layers over given word embeddings, with the reader's three outputs."""
 
-    def inputs(self) -> list[ValueInfoProto]:
+    def inputs(self) -> list[bytes]:
         """Return the words as vectors, and which of them belong to the passage."""
-        words = helper.make_tensor_value_info(
-            "words", TensorProto.FLOAT, [1, "n", minilm.HIDDEN]
-        )
-        kinds = helper.make_tensor_value_info("kinds", TensorProto.INT64, [1, "n"])
-        return [words, kinds]
+        shape = [1, "n", minilm.HIDDEN]
+        words = onnx_writer.value("words", onnx_writer.FLOAT, shape)
+        return [words, onnx_writer.value("kinds", onnx_writer.INT64, [1, "n"])]
+
+    def outputs(self) -> list[bytes]:
+        """Return two logits of the pair, a start and an end of each token."""
+        judged = onnx_writer.value("judged", onnx_writer.FLOAT, [1, 2])
+        return [judged, onnx_writer.value("spans", onnx_writer.FLOAT, [1, "n", 2])]
 
     def real_linear(self, name: str, weights: str, out: str = "") -> str:
         """Multiply in float32: the heads are small, and decide."""
         matrix = self.constant(f"{weights}.matrix", self.weight(f"{weights}.weight").T)
         bias = self.constant(f"{weights}.bias", self.weight(f"{weights}.bias"))
         return self.op("Add", self.op("MatMul", name, matrix), bias, out=out)
-
-    def serialised(self) -> bytes:
-        """Return the model: two logits of a pair, a start and an end of each token."""
-        outputs = [
-            helper.make_tensor_value_info("judged", TensorProto.FLOAT, [1, 2]),
-            helper.make_tensor_value_info("spans", TensorProto.FLOAT, [1, "n", 2]),
-        ]
-        graph = helper.make_graph(
-            self.nodes, "reader", self.inputs(), outputs, list(self.constants.values())
-        )
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", minilm.OPSET)],
-            ir_version=minilm.IR_VERSION,
-            producer_name="kept",
-        )
-        onnx.checker.check_model(model)
-        return bytes(model.SerializeToString(deterministic=True))
 
 
 def build(weights: Weights, layers: int) -> bytes:
@@ -68,7 +52,7 @@ def build(weights: Weights, layers: int) -> bytes:
     dense = graph.op("Tanh", graph.real_linear(both, "dense"))
     graph.real_linear(dense, "judge", out="judged")
     graph.real_linear(hidden, "span", out="spans")
-    return graph.serialised()
+    return graph.serialised("reader")
 
 
 def _embedded(graph: ReaderGraph) -> str:
@@ -76,7 +60,7 @@ def _embedded(graph: ReaderGraph) -> str:
     # Half precision: an error of 5e-4 in a position is far below that of int8.
     table = graph.weight("embeddings.position_embeddings.weight")[:LONGEST]
     stored = graph.constant("positions.half", table.astype(np.float16))
-    positions = graph.op("Cast", stored, to=TensorProto.FLOAT)
+    positions = graph.op("Cast", stored, to=onnx_writer.FLOAT)
     kinds = graph.constant(
         "kind_vectors", graph.weight("embeddings.token_type_embeddings.weight")
     )

@@ -66,7 +66,7 @@ def test_the_prefix_rule_ends_at_32_characters(added: int, same: bool) -> None: 
 
 def test_a_small_change_is_the_same_by_cosine() -> None:
     """Openings whose cosine reaches the threshold, confirmed on the whole text."""
-    verdict = judged(CLAUSES.replace("Clause 7:", "Claus 7:"), CLAUSES)
+    verdict = judged(CLAUSES.replace("Clause 7:", "the clause 7 \u2013"), CLAUSES)
 
     assert verdict.match is not None
     assert verdict.match.rule == "cosine"
@@ -76,7 +76,7 @@ def test_a_small_change_is_the_same_by_cosine() -> None:
 
 def test_just_below_the_threshold_the_edit_distance_decides() -> None:
     """A cosine in [t - 0.02, t) is enough if more than 95 % of letters agree."""
-    text, other = "a" * 99 + "b", "c" + "a" * 99
+    text, other = "rain " * 19 + "Rain", "Rain " + "rain " * 18 + "rain"
     below = np.array([0.96, (1 - 0.96**2) ** 0.5], dtype=np.float32)
     unit = np.array([1.0, 0.0], dtype=np.float32)
 
@@ -89,7 +89,10 @@ def test_just_below_the_threshold_the_edit_distance_decides() -> None:
     )
 
     assert verdict.match is not None
-    assert (verdict.match.rule, verdict.match.similarity) == ("edit_distance", 0.98)
+    assert (verdict.match.rule, verdict.match.similarity) == (
+        "edit_distance",
+        0.979797980,
+    )
 
 
 def test_below_the_band_nothing_is_merged() -> None:
@@ -129,25 +132,26 @@ def test_changed_numbers_keep_two_revisions_apart() -> None:
     new = old.replace("15 March", "30 April")
 
     assert judged(new, old).match is None
-    assert judged(new, old).near_misses[0]["numbers_differ"] == [
-        *("30", "april"),
+    assert judged(new, old).near_misses[0]["differs_in"] == [
         *("15", "march"),
+        *("30", "april"),
     ]
-    assert judged(new, old, DuplicateRules(cosine=0.90, same_numbers=False)).match
+    reworded = DuplicateRules(cosine=0.90, reworded=True)
+    assert judged(new, old, reworded).match is None
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "clash"),
+    ("before", "after", "changed"),
     [
-        ("from 40 to 60 percent", "from 60 to 40 percent", ["60", "40"]),
-        ("until 15 March 2026", "until 15 April 2026", ["april", "march"]),
-        ("until May 15, 2026", "until June 15, 2026", ["june", "may"]),
-        ("by the 1st March", "by the 1st May", ["may", "march"]),
-        ("bis 15. März 2026", "bis 15. Mai 2026", ["mai", "märz"]),
+        ("from 40 to 60 percent", "from 60 to 40 percent", ["40", "to"]),
+        ("until 15 March 2026", "until 15 April 2026", ["march", "april"]),
+        ("until May 15, 2026", "until June 15, 2026", ["may", "june"]),
+        ("by the 1st March", "by the 1st May", ["march", "may"]),
+        ("bis 15. März 2026", "bis 15. Mai 2026", ["märz", "mai"]),
     ],
 )
 def test_numbers_that_changed_places_and_months_keep_apart_too(
-    before: str, after: str, clash: list[str]
+    before: str, after: str, changed: list[str]
 ) -> None:
     """The same numbers in another order, or of another month, are another fact."""
     old = f"{CLAUSES} It runs {before}, as agreed."
@@ -155,13 +159,19 @@ def test_numbers_that_changed_places_and_months_keep_apart_too(
     verdict = judged(old.replace(before, after), old)
 
     assert verdict.match is None
-    assert verdict.near_misses[0]["numbers_differ"] == clash
+    assert verdict.near_misses[0]["differs_in"] == changed
 
 
-@pytest.mark.parametrize("added", [" Annex 7 follows.", " Paid in March 2027."])
-def test_numbers_that_are_only_added_do_not_keep_apart(added: str) -> None:
-    """A text that has all of another's numbers and some more can be its duplicate."""
-    assert judged(CLAUSES + added, CLAUSES).match
+@pytest.mark.parametrize(
+    ("added", "same"),
+    [(" Page 7 of 9.", True), (" Impact.", True), (" Paid in March 2027.", False)],
+)
+def test_numbers_that_are_added_keep_apart_unless_a_printer_added_them(
+    added: str,
+    same: bool,  # noqa: FBT001
+) -> None:
+    """A new date could never be cited if the text was taken for the old one."""
+    assert (judged(CLAUSES + added, CLAUSES).match is not None) is same
 
 
 def test_the_first_of_the_given_order_that_passes_wins() -> None:
@@ -181,13 +191,11 @@ def test_the_first_of_the_given_order_that_passes_wins() -> None:
     assert verdict.match.document_id == "newest"
 
 
-def test_case_and_punctuation_may_be_ignored() -> None:
-    """The optional pass compares case-folded text without punctuation."""
+def test_case_and_punctuation_are_ignored() -> None:
+    """What was found to be near is compared without case and punctuation."""
     text, other = "THE PUMP, RUNS; AT NIGHT!", "the pump runs at night"
-    rules = DuplicateRules(cosine=0.999, normalised=True)
 
-    assert judged(text, other, DuplicateRules(cosine=0.999)).match is None
-    assert judged(text, other, rules).match is not None
+    assert judged(text, other, DuplicateRules(cosine=0.5)).match is not None
 
 
 def test_the_mean_of_the_first_chunks_may_decide() -> None:

@@ -144,7 +144,10 @@ class IngestionRules:
             vectors = checked(self.embedder.embed(passages), passages, self.embedder.id)
             for text, new, vector in zip(batch, documents, vectors, strict=True):
                 self.openings[text] = Opening(
-                    document_id=new.id, text=new.chunks[0].text, vector=vector
+                    document_id=new.id,
+                    text=new.chunks[0].text,
+                    sketch=new.sketch,
+                    vector=vector,
                 )
             on_step("embedding openings", start + len(batch), len(distinct))
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kept._runtime import needing
 from kept.evaluation.abstention import AbstentionReport
 from kept.evaluation.compare import QueryDelta, RunComparison
 from kept.evaluation.plots import (
@@ -53,11 +54,12 @@ class PageSection:
 
 def page(title: str, sections: Iterable[PageSection]) -> str:
     """Return a page without scripts or links to other files."""
-    from jinja2 import (  # noqa: PLC0415 -- only for pages
-        Environment,
-        FileSystemLoader,
-        StrictUndefined,
-    )
+    with needing("eval", "an HTML report"):
+        from jinja2 import (  # noqa: PLC0415 -- only for pages
+            Environment,
+            FileSystemLoader,
+            StrictUndefined,
+        )
 
     environment = Environment(
         loader=FileSystemLoader(FOLDER),

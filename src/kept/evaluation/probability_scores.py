@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kept._runtime import needing
 from kept.errors import InputError
 from kept.evaluation.resampling import Floats, Statistic, group_starts
 
@@ -111,7 +112,8 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
         raise InputError(msg)
     if len(set(first)) < 2 or len(set(second)) < 2:  # noqa: PLR2004 -- flat
         return None
-    from scipy.stats import spearmanr  # noqa: PLC0415 -- slow to load
+    with needing("eval", "a rank correlation"):
+        from scipy.stats import spearmanr  # noqa: PLC0415 -- slow to load
 
     return round(float(spearmanr(first, second).statistic), 9)
 

@@ -12,6 +12,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+from kept._runtime import install_command
 from kept.evaluation.abstention import AbstentionReport, abstention, asked_in
 from kept.evaluation.collection import Collection
 from kept.evaluation.compare import (
@@ -155,7 +156,7 @@ def report_of(
     return RunReport(
         run=run,
         measures=intervals_of(run, how),
-        refused=sum(r.refusal is not None for r in run.records),
+        refused=run.refused,
         how=how,
         abstention=abstention(asked, floors=floors, how=how) if asked else None,
         calibration=_calibration(run),
@@ -178,6 +179,25 @@ def summary_of(
         intervals=intervals_of(plain, STANDARD),
         notes=tuple(notes),
     )
+
+
+def means_data(evaluation: Evaluation, notes: Iterable[str]) -> dict[str, Any]:
+    """Return what there is to say of an evaluation without intervals, as JSON."""
+    guarded, header = evaluation.guarded, evaluation.guarded.header
+    return {
+        "collection": header.collection,
+        "name": header.name,
+        "metrics": evaluation.plain.means,
+        "guarded": {"metrics": guarded.means, "refused": guarded.refused},
+        "questions": len(guarded.records),
+        "judged": len(guarded.judged),
+        "notes": [*notes, f"intervals need: {install_command('eval')}"],
+        "configuration": as_data(header.configuration),
+        "fingerprints": {
+            "collection": header.collection_fingerprint,
+            **header.fingerprints,
+        },
+    }
 
 
 def intervals_of(run: EvaluationRun, how: Resampling) -> dict[str, Interval | None]:

@@ -3,10 +3,12 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kept._runtime import needing
 from kept.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -62,6 +64,11 @@ class Interval:
 
     def __str__(self) -> str:
         return format(self)
+
+
+def can_resample() -> bool:
+    """Whether the extra ``eval`` is installed, which draws intervals."""
+    return find_spec("scipy") is not None
 
 
 def bootstrap(
@@ -134,7 +141,8 @@ def randomisation_test(deltas: Sequence[float], *, how: Resampling = STANDARD) -
     All sign patterns are tried where there are no more than resamples;
     otherwise they are drawn, and the observed one is counted in.
     """
-    from scipy.stats import permutation_test  # noqa: PLC0415 -- slow to load
+    with needing("eval", "a randomisation test"):
+        from scipy.stats import permutation_test  # noqa: PLC0415 -- slow to load
 
     # Measures have 9 decimal places. Counted in billionths, their sums are exact, so
     # that sign patterns with equal sums compare as equal.
@@ -173,7 +181,8 @@ def _resampled(
     statistics: Statistics, cluster_of: NDArray[np.intp], how: Resampling
 ) -> Floats:
     """Return a row for each statistic with its value in every resample."""
-    from scipy import stats  # noqa: PLC0415 -- slow to load
+    with needing("eval", "a confidence interval"):
+        from scipy import stats  # noqa: PLC0415 -- slow to load
 
     units = int(cluster_of.max()) + 1
 

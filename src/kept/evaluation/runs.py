@@ -113,6 +113,11 @@ class EvaluationRun:
         return means(r.measures for r in self.judged)
 
     @property
+    def refused(self) -> int:
+        """How many questions were answered with nothing."""
+        return sum(record.refusal is not None for record in self.records)
+
+    @property
     def rankings(self) -> Run:
         """The rankings in the form of TREC."""
         return {r.question_id: r.ranking for r in self.records if r.ranking}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kept.errors import UnreadableSourceError
+from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import NewChunk, NewDocument
 from kept.kernel.model import Chunk, Document
 from kept.text.chunking import chunk_text
@@ -45,6 +46,7 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         sha256=sha256,
         text=text,
         language=language,
+        sketch=sketch_of(text),
         chars_left_out=pieces[1],
         authority=draft.authority,
         confidence=draft.confidence,

@@ -1,16 +1,21 @@
 """Duplicates: whether a text is already here, and by which rule we know."""
 
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import Levenshtein
 
+from kept.ingest.differences import (
+    COPY_SHARE,
+    REWORDED_SHARE,
+    ComparedText,
+    differing,
+    share_in_common,
+)
+from kept.ingest.plain_words import NO_SKETCH
 from kept.ingest.receipts import Rule, Similarity
 from kept.kernel.signals import PLACES
 
@@ -18,28 +23,10 @@ PREFIX_SLACK = 32
 EDIT_BAND = 0.02
 EDIT_SIMILARITY = 0.95
 OFF = 1.0
-EDITED_CHARS = 20_000
-RUN_WORDS = 5
 NOTED_REJECTED = 16
 NOTED_MISSES = 8
 REMEMBERED_CHARS = 8_000_000
-_NOT_ALIKE = EDIT_SIMILARITY - 0.01
 _AT_ONCE = 256
-_MONTHS = (
-    "january february march april may june july august september october november "
-    "december jan feb mar apr jun jul aug sept sep oct nov dec januar februar märz mai "
-    "juni juli oktober dezember janvier février mars avril juin juillet août septembre "
-    "octobre novembre décembre enero febrero marzo abril mayo junio julio agosto "
-    "septiembre octubre noviembre diciembre"
-).replace(" ", "|")
-_NUMBER = re.compile(
-    rf"\d+(?:[.,:/-]\d+)*|\b(?:{_MONTHS})\b(?=\.?\s?\d)"
-    rf"|(?:(?<=\d[\s.])|(?<=\d(?:st|nd|rd|th)\s))\s?(?:{_MONTHS})\b",
-    re.IGNORECASE,
-)
-_PUNCTUATION = re.compile(r"[^\w\s]+")
-
-Measured = TypeVar("Measured", str, list[str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,16 +36,15 @@ class DuplicateRules:
     *cosine* is the threshold for the openings; 1.0 switches near-duplicate reuse
     off. *newest* limits the comparison to that many latest documents (0: all that
     the index finds). *mean_of* compares the mean of that many first chunks when the
-    first alone is not near enough (0: never). *normalised* compares texts again
-    without case and punctuation. *same_numbers* refuses to merge documents whose
-    numbers or months differ, unless one merely has more of them.
+    first alone is not near enough (0: never). *reworded* also merges texts in which
+    less than 5 % was put in other words, as long as no number, date, name, negation
+    or other word of `kept.ingest.opposites` is among them.
     """
 
     cosine: float
     newest: int = 0
     mean_of: int = 0
-    normalised: bool = False
-    same_numbers: bool = True
+    reworded: bool = False
 
     @property
     def on(self) -> bool:
@@ -68,10 +54,15 @@ class DuplicateRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How a document begins, which is where the search for duplicates begins."""
+    """How a document begins, which is where the search for duplicates begins.
+
+    *sketch* stands for its whole text: a new document has all of it, one that was
+    found by it those of its numbers that it was found by.
+    """
 
     document_id: str
     text: str
+    sketch: frozenset[int] = NO_SKETCH
     vector: NDArray[np.float32] = field(compare=False, repr=False)
     mean: NDArray[np.float32] | None = field(default=None, compare=False, repr=False)
 
@@ -116,12 +107,12 @@ def near_duplicate(
     rules: DuplicateRules,
     text_of: Callable[[str], str],
 ) -> DuplicateVerdict:
-    """Hold a document against *others* in their order; the first that passes wins."""
+    """Return the first of *others*, in their order, that a document repeats."""
     return Comparing(rules, text_of)(opening, text, others)
 
 
 class Comparing:
-    """Holds texts against others, of which *text_of* tells the whole text.
+    """Compares texts with stored ones, whose whole text *text_of* returns.
 
     A shared opening is not a shared document: what the openings suggest is
     confirmed on the whole text, and is noted as a near miss if that fails. Texts of
@@ -131,23 +122,24 @@ class Comparing:
     def __init__(self, rules: DuplicateRules, text_of: Callable[[str], str]) -> None:
         self._rules = rules
         self._text_of = text_of
-        self._remembered: dict[str, _Whole] = {}
+        self._remembered: dict[str, ComparedText] = {}
         self._room = REMEMBERED_CHARS
 
     def __call__(
         self, opening: Opening, text: str, others: Sequence[Opening]
     ) -> DuplicateVerdict:
-        """Hold a document against *others* in their order; the first that passes wins.
+        """Return the first of *others*, in their order, that a document repeats.
 
         *text* is its whole text.
         """
-        whole = _Whole(text, self._rules)
+        whole = ComparedText(text)
         rejected: list[_Seen] = []
         misses: list[_Seen] = []
         for other, cosine in zip(others, _cosines(opening.vector, others), strict=True):
             seen = _seen(opening, other, cosine, self._rules)
             if seen.by is not None:
-                if whole.same_as(self._whole(other.document_id)):
+                before = self._whole(other.document_id)
+                if differing(before, whole, reworded=self._rules.reworded) == ():
                     return self._verdict(opening, whole, rejected, misses, seen)
                 misses.append(seen)
             rejected.append(seen)
@@ -156,7 +148,7 @@ class Comparing:
     def _verdict(
         self,
         opening: Opening,
-        whole: "_Whole",
+        whole: ComparedText,
         rejected: Sequence["_Seen"],
         misses: Sequence["_Seen"],
         found: "_Seen | None" = None,
@@ -164,8 +156,9 @@ class Comparing:
         """Note what was *found*, and the nearest of what was not the same."""
 
         def evidence(seen: _Seen) -> dict[str, Any]:
-            theirs = self._whole(seen.other.document_id)
-            return _suspected(opening, seen, self._rules) | whole.evidence(theirs)
+            other = seen.other.document_id
+            suspected = _suspected(opening, seen, self._rules)
+            return suspected | self._evidence(whole, other)
 
         compared = [
             Similarity(rule=seen.rule, similarity=seen.similarity, accepted=False)
@@ -196,11 +189,22 @@ class Comparing:
             compared=tuple(compared),
         )
 
-    def _whole(self, document_id: str) -> "_Whole":
+    def _evidence(self, whole: ComparedText, other: str) -> dict[str, Any]:
+        """Return what was found in comparing a whole text with another."""
+        before, reworded = self._whole(other), self._rules.reworded
+        evidence: dict[str, Any] = {
+            "whole_text": share_in_common(before, whole),
+            "whole_text_above": REWORDED_SHARE if reworded else COPY_SHARE,
+        }
+        if words := differing(before, whole, reworded=reworded, in_order=True):
+            evidence["differs_in"] = list(words)
+        return evidence
+
+    def _whole(self, document_id: str) -> ComparedText:
         """Return a whole text, remembered while there is room for so many letters."""
         whole = self._remembered.get(document_id)
         if whole is None:
-            whole = _Whole(self._text_of(document_id), self._rules)
+            whole = ComparedText(self._text_of(document_id))
             self._room -= len(whole.text)
             if self._room >= 0:
                 self._remembered[document_id] = whole
@@ -213,13 +217,15 @@ class _Seen(NamedTuple):
     cosine: float
     other: Opening
     similarity: float
-    by: Literal["delta_chars", "cosine", "mean_cosine", "edit"] | None = None
+    by: Literal["delta_chars", "cosine", "mean_cosine", "edit", "sketch"] | None = None
 
     @property
     def rule(self) -> Rule:
         """The rule that compared them."""
         if self.by == "delta_chars":
             return "prefix"
+        if self.by == "sketch":
+            return "minhash"
         return "edit_distance" if self.by == "edit" else "cosine"
 
 
@@ -247,6 +253,8 @@ def _seen(
     edit = _edit_suspicion(opening.text, other.text, cosine, rules)
     if edit is not None:
         return _Seen(cosine, other, edit, "edit")
+    if shared := opening.sketch & other.sketch:
+        return _Seen(cosine, other, len(shared) / len(opening.sketch), "sketch")
     return _Seen(cosine, other, cosine)
 
 
@@ -257,6 +265,8 @@ def _suspected(opening: Opening, seen: _Seen, rules: DuplicateRules) -> dict[str
         return {"delta_chars": delta, "under": PREFIX_SLACK}
     if seen.by == "edit":
         return {"edit": seen.similarity, "above": EDIT_SIMILARITY}
+    if seen.by == "sketch":
+        return {"sketch": seen.similarity, "of": len(opening.sketch)}
     return {str(seen.by): seen.similarity, "at_least": rules.cosine}
 
 
@@ -264,109 +274,20 @@ def _edit_suspicion(
     one: str, other: str, cosine: float, rules: DuplicateRules
 ) -> float | None:
     """Return how alike two openings are letter by letter, if that is enough."""
-    in_band = rules.cosine - EDIT_BAND <= cosine < rules.cosine
-    if not in_band and not rules.normalised:
+    if not rules.cosine - EDIT_BAND <= cosine < rules.cosine:
         return None
-    pairs = [(one, other)] if in_band else []
-    if rules.normalised:
-        pairs.append((_folded(one), _folded(other)))
-    best = max(round(Levenshtein.normalized_similarity(a, b), PLACES) for a, b in pairs)
-    return best if best > EDIT_SIMILARITY else None
+    alike = round(Levenshtein.normalized_similarity(one, other), PLACES)
+    return alike if alike > EDIT_SIMILARITY else None
 
 
-class _Whole:
-    """A whole text as it is compared; its numbers are read once, if at all."""
-
-    def __init__(self, text: str, rules: DuplicateRules) -> None:
-        self.text = _folded(text) if rules.normalised else text
-        self._same_numbers = rules.same_numbers
-
-    @cached_property
-    def numbers(self) -> list[str]:
-        """The numbers and months in it, in order."""
-        return [found.strip().casefold() for found in _NUMBER.findall(self.text)]
-
-    def same_as(self, other: "_Whole") -> bool:
-        """Tell whether two whole texts are the same but for trifles."""
-        shorter, longer = _by_length(self.text, other.text)
-        appended = _appended(shorter, longer)
-        if not appended and len(shorter) < EDIT_SIMILARITY * len(longer):
-            return False
-        if self._clashes(other):
-            return False
-        return appended or _alike(shorter, longer, _NOT_ALIKE) > EDIT_SIMILARITY
-
-    def evidence(self, other: "_Whole") -> dict[str, Any]:
-        """Return the numbers that tell whether two whole texts are the same."""
-        shorter, longer = _by_length(self.text, other.text)
-        alike = _alike(shorter, longer)
-        evidence: dict[str, Any] = {
-            "whole_text": alike,
-            "whole_text_above": EDIT_SIMILARITY,
-        }
-        alike_enough = alike > EDIT_SIMILARITY or _appended(shorter, longer)
-        if alike_enough and self._clashes(other):
-            evidence["numbers_differ"] = _clash(self.numbers, other.numbers)
-        return evidence
-
-    def _clashes(self, other: "_Whole") -> bool:
-        """Tell whether numbers or months differ, and both texts have their own.
-
-        They are read in order: two deadlines that changed places are another matter.
-        Those that only one of the texts has besides are no clash.
-        """
-        if not self._same_numbers:
-            return False
-        shorter, longer = _by_length(self.numbers, other.numbers)
-        if len(shorter) == len(longer):
-            return shorter != longer
-        rest = iter(longer)
-        return not all(number in rest for number in shorter)
-
-
-def _by_length(one: Measured, other: Measured) -> tuple[Measured, Measured]:
+def _by_length(one: str, other: str) -> tuple[str, str]:
     """Return the shorter and the longer, in the order given if they are as long."""
     return (one, other) if len(one) <= len(other) else (other, one)
 
 
 def _appended(shorter: str, longer: str) -> bool:
-    """Return whether only a few characters were added, at the end."""
+    """Return whether a few characters at the end are all that was added."""
     return len(longer) - len(shorter) < PREFIX_SLACK and longer.startswith(shorter)
-
-
-def _alike(shorter: str, longer: str, at_least: float = 0.0) -> float:
-    """Return how alike two texts are, from 0 to 1.
-
-    Letter by letter up to a size; beyond it by runs of five words, whose cost does
-    not grow with the square of the text. Texts less alike than *at_least* may be
-    given a 0, which is found out sooner.
-    """
-    if shorter == longer:
-        return 1.0
-    if len(shorter) < EDIT_SIMILARITY * len(longer):
-        value = len(shorter) / len(longer)
-    elif len(longer) <= EDITED_CHARS:
-        value = Levenshtein.normalized_similarity(
-            shorter, longer, score_cutoff=at_least
-        )
-    else:
-        ours, theirs = _runs(shorter), _runs(longer)
-        value = (ours & theirs).total() / max(ours.total(), theirs.total())
-    return round(value, PLACES)
-
-
-def _runs(text: str) -> Counter[tuple[str, ...]]:
-    words = text.split()
-    return Counter(zip(*(words[start:] for start in range(RUN_WORDS)), strict=False))
-
-
-def _clash(ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Return some numbers and months by which two texts differ."""
-    only_ours, only_theirs = Counter(ours), Counter(theirs)
-    only_ours, only_theirs = only_ours - only_theirs, only_theirs - only_ours
-    if only_ours or only_theirs:
-        return sorted(only_ours)[:3] + sorted(only_theirs)[:3]
-    return next([a, b] for a, b in zip(ours, theirs, strict=True) if a != b)
 
 
 def _cosine(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
@@ -389,7 +310,3 @@ def _rounded_cosines(
     lengths[lengths == 0.0] = 1.0
     cosines = (a * b).sum(axis=1) / lengths
     return [round(cosine, PLACES) for cosine in cosines.tolist()]
-
-
-def _folded(text: str) -> str:
-    return " ".join(_PUNCTUATION.sub(" ", text.casefold()).split())

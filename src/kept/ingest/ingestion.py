@@ -293,11 +293,14 @@ class Ingest:
         return verdicts
 
     def _alike(self, sought: Sequence[SoughtText]) -> list[set[int]]:
-        """Return for each those that lie near it, or begin as it does to the end."""
+        """Return for each those near it, begun alike or sketched alike."""
         vectors = np.stack([one.opening.vector for one in sought])
         near = products(vectors, vectors) >= self.rules.cosine - EDIT_BAND - _ROUGHLY
         alike = [set(np.flatnonzero(row).tolist()) for row in near]
-        for one, other in _prefixed([one.opening.text for one in sought]):
+        for one, other in (
+            *_prefixed([one.opening.text for one in sought]),
+            *_sharing([one.opening.sketch for one in sought]),
+        ):
             alike[one].add(other)
             alike[other].add(one)
         return alike
@@ -311,6 +314,7 @@ class Ingest:
         return Opening(
             document_id=item.new.id,
             text=item.new.chunks[0].text,
+            sketch=item.new.sketch,
             vector=vector,
             mean=mean,
         )
@@ -362,3 +366,13 @@ def _prefixed(texts: Sequence[str]) -> Iterator[tuple[int, int]]:
             begun.pop()
         yield from ((place, other) for other in begun)
         begun.append(place)
+
+
+def _sharing(sketches: Sequence[frozenset[int]]) -> Iterator[tuple[int, int]]:
+    """Yield each two places whose sketches share a number."""
+    holding: dict[int, list[int]] = {}
+    for place, sketch in enumerate(sketches):
+        for key in sketch:
+            others = holding.setdefault(key, [])
+            yield from ((place, other) for other in others)
+            others.append(place)

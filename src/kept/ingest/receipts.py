@@ -16,7 +16,7 @@ Status = Literal[
     "failed",
     "deleted",
 ]
-Rule = Literal["exact", "prefix", "cosine", "edit_distance"]
+Rule = Literal["exact", "prefix", "cosine", "edit_distance", "minhash"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,7 @@ class NewDocument:
     text: str
     language: str
     chunks: tuple[NewChunk, ...]
+    sketch: frozenset[int] = frozenset()
     chars_left_out: int = 0
     authority: Authority | None = None
     confidence: float | None = None

@@ -99,14 +99,6 @@ class Settings(PresetSettings):
         le=10,
         description="Also compare the mean of this many first chunks (0: never)",
     )
-    near_duplicate_normalised: bool = Field(
-        default=False,
-        description="Also compare texts without case and punctuation",
-    )
-    near_duplicate_numbers: bool = Field(
-        default=True,
-        description="Keep documents apart whose numbers or months differ",
-    )
     url_hosts: tuple[str, ...] = Field(
         default=(),
         description='Hosts that may be fetched from, as JSON: ["docs.example.org"]',

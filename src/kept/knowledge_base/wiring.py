@@ -300,18 +300,16 @@ class LanguageModels:
 def duplicate_rules_of(settings: Settings, embedder: Embedder) -> DuplicateRules:
     """Return when documents count as one; the grants preset has rules of its own."""
     threshold, newest = settings.near_duplicate_threshold, 0
-    numbers = settings.near_duplicate_numbers
     if settings.preset == "grants":
         grants = preset("grants").configure()
         if isinstance(grants, GrantsSettings) and threshold is None:
             threshold = grants.similarity_threshold
-        newest, numbers = GRANTS_NEWEST, False
+        newest = GRANTS_NEWEST
     return DuplicateRules(
         cosine=embedder.near_duplicate_cosine if threshold is None else threshold,
         newest=newest,
         mean_of=settings.near_duplicate_mean_of,
-        normalised=settings.near_duplicate_normalised,
-        same_numbers=numbers,
+        reworded=settings.preset == "grants",
     )
 
 

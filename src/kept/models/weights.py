@@ -15,6 +15,7 @@ from typing import Any
 import platformdirs
 
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
+from kept.models.safetensors import read_tensors
 from kept.models.weight_sources import (
     Fetch,
     Progress,
@@ -205,17 +206,15 @@ def _collect(name: str, folder: Path, source: Path | None, progress: Progress) -
 def _build(name: str, folder: Path, progress: Progress) -> None:
     # Imported here: building takes a second and happens once, importing happens
     # at every start.
-    from safetensors.numpy import load_file  # noqa: PLC0415
-
     from kept.models.embedders.minilm_graph import build  # noqa: PLC0415
 
     progress(f"building {name}", 0, 1)
-    (folder / ENCODER).write_bytes(build(load_file(folder / WEIGHTS)))
+    (folder / ENCODER).write_bytes(build(read_tensors(folder / WEIGHTS)))
     manifest = {
         "name": name,
         "build": MINILM_BUILD,
         "files": {**FILES[name], ENCODER: _digest(folder / ENCODER)},
-        "built_with": {part: version(part) for part in ("numpy", "onnx")},
+        "built_with": {part: version(part) for part in ("numpy",)},
     }
     text = json.dumps(manifest, indent=2, sort_keys=True)
     (folder / MANIFEST).write_text(text + "\n", "utf-8")

@@ -12,6 +12,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
+from kept._runtime import DISTRIBUTION
 from kept.kernel.counters import counters
 from kept.kernel.filters import filters_json, filters_of
 from kept.kernel.record import Selection
@@ -19,7 +20,7 @@ from kept.search.retrieve import Found, Request
 
 # They show answers or measure them; none of them decides one.
 DOORS = frozenset({"doors", "evaluation", "testing"})
-DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy", "tokenizers")
+DECIDING = ("faiss-cpu", "numpy", "onnxruntime", "PyStemmer", "tantivy")
 
 
 class RecordedJson(TypedDict):
@@ -222,7 +223,7 @@ def code_version() -> str:
             seen.update(f"{name.as_posix()}\n".encode() + path.read_bytes())
     for library in DECIDING:
         seen.update(f"{library} {_version(library)}\n".encode())
-    return f"{_version('kept')}+{seen.hexdigest()[:12]}"
+    return f"{_version(DISTRIBUTION)}+{seen.hexdigest()[:12]}"
 
 
 def _version(package: str) -> str:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from kept.ingest.plain_words import NO_SKETCH
+
 DOCUMENT_COLUMNS = (
     *("id", "type", "title", "source_uri", "sha256", "text", "opening", "language"),
     *("authority", "confidence", "time_horizon", "metadata", "chunk_count"),
@@ -20,6 +22,7 @@ class Filed:
 
     document: tuple[Any, ...]
     chunks: tuple[tuple[Any, ...], ...]
+    sketch: frozenset[int] = NO_SKETCH
 
     @property
     def id(self) -> str:

@@ -22,6 +22,8 @@ from kept.stores.sql import Connection, each, every, only
 HEAD_CHARS = 48
 MOST_NEAREST = 4_096
 MOST_BY_PREFIX = 200
+# Texts of one template share the numbers of their sketches by the thousand.
+MOST_BY_SKETCH = 16
 LATEST = 2_000
 _LAST = "\U0010ffff"
 _LIKEWISE = "substr(opening, 1, 48) >= ? AND substr(opening, 1, 48) < ?"
@@ -48,13 +50,16 @@ class Likeness:
     rules: DuplicateRules
     live: dict[int, tuple[str, int] | None] = field(default_factory=dict)
     read: dict[int, Opening] = field(default_factory=dict)
+    sketched: dict[int, set[int]] = field(default_factory=dict)
 
     def of(self, sought: Sequence[SoughtText]) -> list[list[Opening]]:
         """Return for each text the documents that might be the same, newest first.
 
         Texts that come in together are like the same documents: each is read once.
         """
-        near = [set[int]() for _ in sought] if self.rules.newest else self._near(sought)
+        near = [set[int]() for _ in sought]
+        if not self.rules.newest:
+            near = list(map(set.union, self._near(sought), self._sketched(sought)))
         return [
             self._openings(one, documents)
             for one, documents in zip(sought, near, strict=True)
@@ -72,6 +77,23 @@ class Likeness:
         most = max(self.rules.mean_of, 1)
         return [
             set((keys[keys & _PLACE < most] >> ORD_BITS).tolist()) for keys in found
+        ]
+
+    def _sketched(self, sought: Sequence[SoughtText]) -> list[set[int]]:
+        """Return the documents that share a number of each sketch, some of each."""
+        keys = sorted({key for one in sought for key in one.opening.sketch})
+        found: dict[int, set[int]] = {}
+        for key, document in each(
+            self.connection,
+            "SELECT key, document_no FROM sketches WHERE tenant_no = ? AND key = ?"
+            " ORDER BY document_no LIMIT ?",
+            [(self.tenant, key, MOST_BY_SKETCH) for key in keys],
+        ):
+            found.setdefault(key, set()).add(document)
+            self.sketched.setdefault(document, set()).add(key)
+        return [
+            set().union(*(found.get(key, ()) for key in one.opening.sketch))
+            for one in sought
         ]
 
     def _openings(self, one: SoughtText, near: set[int]) -> list[Opening]:
@@ -149,6 +171,7 @@ class Likeness:
             self.read[no] = Opening(
                 document_id=document_id,
                 text=text,
+                sketch=frozenset(self.sketched.get(no, ())),
                 vector=vectors[0],
                 mean=mean_vector(vectors) if self.rules.mean_of else None,
             )

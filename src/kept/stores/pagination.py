@@ -41,6 +41,24 @@ class Pages:
             found = [(age, _stored(connection, no)) for no, age in rows]
         return [((age, one.document.id), one) for age, one in found]
 
+    def place(self, document_id: str) -> tuple[int, str]:
+        """Return a document's place in the order, for the page after it."""
+        with self.database.reading(self.tenant) as connection:
+            no = find(connection, self._no(connection), document_id)
+            row = only(connection, "SELECT age FROM documents WHERE no = ?", (no,))
+            return row[0], document_id
+
+    def summary(self) -> tuple[int, str]:
+        """Return how many documents there are, and when the oldest was stored."""
+        with self.database.reading(self.tenant) as connection:
+            row = only(
+                connection,
+                "SELECT COUNT(*), COALESCE(MIN(created_at), '') FROM documents"
+                " WHERE tenant_no = ?1 AND live",
+                (self._no(connection),),
+            )
+            return row[0], row[1]
+
     def document(self, document_id: str) -> StoredDocument:
         """Return one document with what is known of its life."""
         with self.database.reading(self.tenant) as connection:

@@ -10,6 +10,7 @@ import apsw
 import numpy as np
 
 from kept.errors import NotFoundError, StoreError
+from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import (
     NewChunk,
     NewDocument,
@@ -31,6 +32,8 @@ from kept.text.terms import packed
 # of a document are a range of the primary key.
 ORD_BITS = 20
 NO_DOCUMENT = 0
+# Stands in a tenant's sketches, under `NO_DOCUMENT`, once all documents have one.
+ALL_SKETCHED = frozenset({0})
 # SQLite's integers are signed: 63 bits are left for both.
 NUMBER_BITS = 63 - ORD_BITS
 _NO_TAGS = "[]"
@@ -99,7 +102,9 @@ def tenant_no(connection: apsw.Connection, name: str) -> int:
     connection.execute(
         "INSERT INTO tenants (name, state) VALUES (?, ?)", (name, as_state(0))
     )
-    return connection.last_insert_rowid()
+    tenant = connection.last_insert_rowid()
+    note_sketch(connection, tenant, NO_DOCUMENT, ALL_SKETCHED)
+    return tenant
 
 
 def find(connection: Connection, tenant: int, document_id: str) -> int:
@@ -125,6 +130,7 @@ def filed_of(new: NewDocument) -> Filed:
             *(new.chars_left_out, now()),
         ),
         tuple(_chunk_row(place, chunk) for place, chunk in enumerate(new.chunks)),
+        new.sketch,
     )
 
 
@@ -146,6 +152,7 @@ def file(
     """Store a document's rows with its vectors, searchable once *sums* are written."""
     no = _inserted(connection, tenant, filed)
     insert_chunks(connection, no, filed, vectors)
+    note_sketch(connection, tenant, no, filed.sketch)
     tag(connection, tenant, tags_of(no, filed), live=True)
     seq = log_change(connection, tenant, no, len(filed.chunks))
     counted = (_COUNTED(row) for row in filed.chunks)
@@ -220,6 +227,30 @@ def number_of(document_id: str) -> int:
     """Return a number made from the id, so that it does not depend on history."""
     digest = hashlib.sha256(document_id.encode()).digest()
     return int.from_bytes(digest[:8], "big") >> (64 - NUMBER_BITS)
+
+
+def note_sketch(
+    connection: Connection, tenant: int, document: int, sketch: frozenset[int]
+) -> None:
+    """Let a document be found by the numbers of its sketch."""
+    if sketch:
+        connection.executemany(
+            "INSERT INTO sketches (tenant_no, key, document_no) VALUES (?, ?, ?)"
+            " ON CONFLICT DO NOTHING",
+            [(tenant, key, document) for key in sorted(sketch)],
+        )
+
+
+def forget_sketch(connection: Connection, tenant: int, document: int) -> None:
+    """Let a document be found by its sketch no longer.
+
+    The sketch is made from the text again, so no index by document is needed.
+    """
+    (text,) = only(connection, "SELECT text FROM documents WHERE no = ?", (document,))
+    connection.executemany(
+        "DELETE FROM sketches WHERE tenant_no = ? AND key = ? AND document_no = ?",
+        [(tenant, key, document) for key in sorted(sketch_of(text))],
+    )
 
 
 def set_live(
@@ -327,6 +358,7 @@ def first_vectors(connection: apsw.Connection, document: int, most: int) -> Vect
 def remove(connection: apsw.Connection, tenant: int, document: int, sums: Sums) -> None:
     """Delete a document and everything that hangs on it."""
     set_live(connection, tenant, document, sums, live=False)
+    forget_sketch(connection, tenant, document)
     delete_chunks(connection, document)
     for table in ("aliases", "sources"):
         connection.execute(

@@ -11,6 +11,7 @@ from kept.ingest.duplicates import (
     Opening,
     SoughtText,
 )
+from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import (
     Alias,
     Changes,
@@ -34,9 +35,10 @@ from kept.stores.documents_port import Books, repeatable
 from kept.stores.duplicate_lookup import Likeness
 from kept.stores.index_port import Indexes
 from kept.stores.meta import require_embedder
-from kept.stores.sql import Connection, Database, each, first, only
+from kept.stores.sql import Connection, Database, each, every, first, only
 from kept.stores.transaction import Joined
 
+SKETCHED_AT_ONCE = 200
 IndexesOf = Callable[[Connection, int], Indexes]
 _TEXTS_OF_DOCUMENTS = (
     "SELECT type, sha256 FROM documents WHERE tenant_no = ? AND type = ? AND sha256 = ?"
@@ -61,6 +63,7 @@ class SqlIntake:
         self.tenant = tenant
         self._indexes_of = indexes_of
         self._books = books
+        self._all_sketched = False
 
     @contextmanager
     def together(self) -> "Iterator[SqlIntake]":
@@ -141,6 +144,8 @@ class SqlIntake:
         """Return for each the documents that might be the same, the newest first."""
         if not sought:
             return []
+        if not rules.newest and self.database.writable:
+            self._sketch_older()
         with self.database.reading(self.tenant) as connection:
             tenant = reading.tenant_no(connection, self.tenant)
             if not tenant:
@@ -148,6 +153,36 @@ class SqlIntake:
             indexes = self._indexes_of(connection, tenant)
             likeness = Likeness(connection, tenant, indexes, self._books, rules)
             return likeness.of(sought)
+
+    def _sketch_older(self) -> None:
+        """Sketch documents that were stored before there were sketches, once."""
+        if self._all_sketched:
+            return
+        with self.database.reading(self.tenant) as connection:
+            tenant = reading.tenant_no(connection, self.tenant)
+            self._all_sketched = not tenant or bool(
+                first(
+                    connection,
+                    "SELECT 1 FROM sketches WHERE tenant_no = ? AND key = ?"
+                    " AND document_no = ?",
+                    (tenant, *writing.ALL_SKETCHED, writing.NO_DOCUMENT),
+                )
+            )
+        last = -1
+        while not self._all_sketched:
+            with self.database.writing(self.tenant) as connection:
+                rows = every(
+                    connection,
+                    "SELECT no, text FROM documents WHERE tenant_no = ? AND no > ?"
+                    " ORDER BY no LIMIT ?",
+                    (tenant, last, SKETCHED_AT_ONCE),
+                )
+                for last, text in rows:
+                    writing.note_sketch(connection, tenant, last, sketch_of(text))
+                self._all_sketched = len(rows) < SKETCHED_AT_ONCE
+                if self._all_sketched:
+                    done = (writing.NO_DOCUMENT, writing.ALL_SKETCHED)
+                    writing.note_sketch(connection, tenant, *done)
 
     @repeatable
     def create(  # noqa: PLR0913 -- all of it in one transaction

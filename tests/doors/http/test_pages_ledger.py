@@ -142,7 +142,7 @@ def test_a_near_miss_is_shown(house: House) -> None:
 
     assert other["evidence"]["near_misses"]
     assert "1 near miss" in page
-    assert "but other numbers: " in page
+    assert "but differs in: " in page
 
 
 def test_of_many_near_misses_the_page_shows_some_and_counts_all(house: House) -> None:
@@ -154,6 +154,6 @@ def test_of_many_near_misses_the_page_shows_some_and_counts_all(house: House) ->
 
     assert "11 near misses" in page
     assert f"<li>{11 - NOTED_MISSES} more</li>" in page
-    assert page.count("but other numbers: ") == sum(
+    assert page.count("but differs in: ") == sum(
         min(number, NOTED_MISSES) for number in range(12)
     )

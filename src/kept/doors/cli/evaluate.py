@@ -109,13 +109,19 @@ def collection_(
     For example: kept eval ./scifact --measure nDCG@10 --out ./runs/today
     """
     from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
+    from kept.evaluation.report import summary_of  # noqa: PLC0415 -- as above
+    from kept.evaluation.resampling import can_resample  # noqa: PLC0415 -- as above
 
     options.demand_writable(html, junit)
     chosen = measuring.chosen(preset, embedder, settings, measures, name)
     source = measuring.QuestionSource(
         folder, split, strict, tuple(probes or ()), limit, store
     )
-    summary = measuring.summary(chosen, source, out, traces, floors or ())
+    evaluation, notes = measuring.measured(chosen, source, out, traces)
+    if not can_resample() and not (floors or html or junit):
+        measuring.show_means(evaluation, notes, as_json)
+        return
+    summary = summary_of(evaluation, floors=floors or (), notes=notes)
     measuring.reports(summary.report, html, junit)
     measuring.show(summary, as_json)
 

@@ -29,10 +29,10 @@ from kept.evaluation.report import (
     Summary,
     as_data,
     intervals_of,
+    means_data,
     notes_of,
     report_data,
     report_of,
-    summary_of,
 )
 from kept.evaluation.resampling import STANDARD
 from kept.evaluation.runs import EvaluationRun, RunWriter, load_linked_run
@@ -40,6 +40,7 @@ from kept.evaluation.suite import scored_run
 from kept.evaluation.sweep import SweepPoint, grid, swept
 from kept.evaluation.system import (
     GUARDED,
+    Evaluation,
     Place,
     Setup,
     divided,
@@ -133,22 +134,17 @@ def _ready(
         yield asked, corpus, on_step
 
 
-def summary(
-    given: EvaluationTarget,
-    source: QuestionSource,
-    out: Path | None,
-    traces: bool,
-    floors: Iterable[float],
-) -> Summary:
-    """Ask every question and sum up what came of it."""
+def measured(
+    given: EvaluationTarget, source: QuestionSource, out: Path | None, traces: bool
+) -> tuple[Evaluation, tuple[str, ...]]:
+    """Ask every question; return what came of it, and notes on the collection."""
     if traces and out is None:
         msg = "--traces needs a place to write to; give --out FOLDER too"
         raise InputError(msg)
     place = Place(out, traces) if out else None
     with _ready(given, source) as (asked, corpus, on_step):
         evaluation = evaluated(asked, corpus, given.setup, out=place, on_step=on_step)
-        notes = notes_of(asked, corpus.lost)
-    return summary_of(evaluation, floors=floors, notes=notes)
+        return evaluation, notes_of(asked, corpus.lost)
 
 
 def foreign(
@@ -222,6 +218,28 @@ def reports(report: RunReport, html: Path | None, junit: Path | None) -> None:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text(report), "utf-8")
+
+
+def show_means(evaluation: Evaluation, notes: Iterable[str], as_json: bool) -> None:
+    """Show an evaluation where intervals cannot be drawn: the means alone."""
+    data = means_data(evaluation, notes)
+    if as_json:
+        print_json(data)
+        return
+    guarded = evaluation.guarded
+    asked = f"{data['questions']} questions, {data['judged']} judged"
+    head = f"{guarded.header.name} on {guarded.header.collection}"
+    say(f"{head}: {asked}, {guarded.refused} refused")
+    for note in data["notes"]:
+        say(note)
+    say()
+    print_table(
+        ("measure", "ranking", "as cited, guardrails on"),
+        [
+            (name, f"{mean:.4f}", f"{guarded.means[name]:.4f}")
+            for name, mean in evaluation.plain.means.items()
+        ],
+    )
 
 
 def show(found: Summary, as_json: bool) -> None:

@@ -1,7 +1,7 @@
 """Taking documents in: kept ingest."""
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -238,11 +238,18 @@ def line(receipt: Receipt) -> str:
         parts.append(f"{receipt.chars_left_out} characters left out by the cap")
     misses = receipt.evidence.get("near_misses", ())
     named = misses[:SHOWN_MISSES]
-    parts += [f"only begins like {miss['document_id']}" for miss in named]
+    parts += map(_near_miss, named)
     more = len(misses) - len(named) + receipt.evidence.get("more_near_misses", 0)
     if more:
         parts.append(f"and like {more} more")
     return ", ".join(parts)
+
+
+def _near_miss(miss: Mapping[str, Any]) -> str:
+    """Return what kept a document apart from one that it resembles."""
+    if words := miss.get("differs_in"):
+        return f"like {miss['document_id']}, but differs in: {', '.join(words)}"
+    return f"only begins like {miss['document_id']}"
 
 
 def summary(counts: dict[str, int]) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from kept._runtime import needing
 from kept.doors.cli import options
 from kept.doors.cli.output import say
 
@@ -37,8 +38,9 @@ def serve(
     The first start makes an admin key and prints it once. Before there is a key,
     only this machine is listened to. For example: kept serve --store ./kb
     """
-    from kept.doors.http.server import serve as run  # noqa: PLC0415 -- brings fastapi
-    from kept.doors.http.settings import service_settings  # noqa: PLC0415 -- as above
+    with needing("serve", "'kept serve'"):
+        from kept.doors.http.server import serve as run  # noqa: PLC0415 -- brings fastapi
+        from kept.doors.http.settings import service_settings  # noqa: PLC0415 -- as above
 
     settings = options.settings_of(
         store=store, tenant=tenant, preset=preset, embedder=embedder

@@ -15,7 +15,13 @@ from starlette.types import Scope
 from kept import __version__
 from kept.doors.http.middleware import RequestGuard
 from kept.doors.http.pages import PAGES
-from kept.doors.http.problems import CODES, MEDIA_TYPE, Problem
+from kept.doors.http.problems import (
+    CODES,
+    DIFY_PATH,
+    MEDIA_TYPE,
+    OPENAI_PATHS,
+    Problem,
+)
 from kept.doors.http.routes import ROUTERS
 from kept.doors.http.service import Clocks, Service
 from kept.doors.http.settings import ServiceSettings, service_settings
@@ -27,7 +33,8 @@ DESCRIPTION = """\
 The retrieval layer for RAG: the passages that deserve to be cited, or a plain
 "nothing relevant", and for every candidate why.
 
-Every error is `application/problem+json` with a `code` of a documented list.
+Every error is `application/problem+json` with a `code` of a documented list; routes
+that clients of OpenAI and Dify call answer in the shape that those read.
 """
 TAGS = [
     {"name": "asking", "description": "Search, answers, and why."},
@@ -57,6 +64,28 @@ PROBLEM: dict[str, Any] = {
             },
         },
     },
+}
+
+OPENAI_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code"],
+            "properties": {
+                "message": TEXT,
+                "type": TEXT,
+                "param": {"anyOf": [TEXT, {"type": "null"}]},
+                "code": {"type": "string", "enum": sorted(CODES)},
+            },
+        }
+    },
+}
+DIFY_ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["error_code", "error_msg"],
+    "properties": {"error_code": {"type": "integer"}, "error_msg": TEXT},
 }
 
 
@@ -148,8 +177,14 @@ def _document_problems(schema: dict[str, Any]) -> None:
     schemas["Problem"] = PROBLEM
     for replaced in ("HTTPValidationError", "ValidationError"):
         schemas.pop(replaced, None)
-    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    schemas |= {"OpenAIError": OPENAI_ERROR, "DifyError": DIFY_ERROR}
     for path, operations in schema["paths"].items():
+        name, media_type = "Problem", MEDIA_TYPE
+        if path.startswith(OPENAI_PATHS):
+            name, media_type = "OpenAIError", "application/json"
+        elif path == DIFY_PATH:
+            name, media_type = "DifyError", "application/json"
+        content = {media_type: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
         common = {401, 403, 503} | (set() if path in UNGUARDED else {429, 500})
         for operation in operations.values():
             responses = operation["responses"]

@@ -219,7 +219,7 @@ class _Exchange:
         if self._status:
             return
         self._service.metrics.problems.labels(problem.code).inc()
-        response: Response = problem.response(self.id)
+        response: Response = problem.response(self.id, self._path)
         is_page = not self._path.startswith(API)
         if is_page and "text/html" in self._headers.get("accept", ""):
             response = error_page(Request(self._scope), problem, self.id)

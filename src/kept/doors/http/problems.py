@@ -146,6 +146,17 @@ SHOWN_FAULTS = 20
 NO_FILE = "Expected UploadFile"
 UNREADABLE = "There was an error parsing the body"
 
+# Clients of these show nothing of a problem in another shape than they know.
+OPENAI_PATHS = ("/v1/embeddings", "/v1/models", "/v1/vector_stores")
+DIFY_PATH = "/retrieval"
+INVALID = "invalid_request_error"
+OPENAI_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    429: "rate_limit_error",
+}
+DIFY_NUMBERS = {"unauthenticated": 1002, "forbidden": 1002, "not_found": 2001}
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -178,14 +189,38 @@ class Problem(HTTPException):
             **self.more,
         }
 
-    def response(self, request_id: str) -> JSONResponse:
-        """Return the response to the client."""
+    def response(self, request_id: str, path: str = "") -> JSONResponse:
+        """Return the response to the client, in the shape that *path* is read in."""
+        body, media_type = self.as_data(request_id), MEDIA_TYPE
+        if path.startswith(OPENAI_PATHS):
+            body, media_type = self._openai(), "application/json"
+        elif path == DIFY_PATH:
+            body, media_type = self._dify(), "application/json"
         return JSONResponse(
-            self.as_data(request_id),
+            body,
             status_code=self.status_code,
             headers=dict(self.headers or {}),
-            media_type=MEDIA_TYPE,
+            media_type=media_type,
         )
+
+    def _openai(self) -> dict[str, Any]:
+        """Return the error as OpenAI's clients read it."""
+        wrong = self.more.get("errors") or [{}]
+        places = [part for part in wrong[0].get("at", ()) if part != "body"]
+        kind = "server_error" if self.status_code >= SERVER_ERROR else INVALID
+        return {
+            "error": {
+                "message": self.detail,
+                "type": OPENAI_TYPES.get(self.status_code, kind),
+                "param": ".".join(places) or None,
+                "code": self.code,
+            }
+        }
+
+    def _dify(self) -> dict[str, Any]:
+        """Return the error as Dify reads it, which knows the numbers of its own API."""
+        number = DIFY_NUMBERS.get(self.code, self.status_code)
+        return {"error_code": number, "error_msg": self.detail}
 
 
 def code_of(error: errors.KeptError) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kept._runtime import needing
 from kept.errors import InputError
 from kept.kernel.calibration.curves import probability
 from kept.kernel.signals import Floats
@@ -33,7 +34,8 @@ def fitted(
 
     They maximise the weighted logistic likelihood less the prior's penalty.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415 -- slow to load
+    with needing("eval", "fitting a calibration"):
+        from scipy.optimize import minimize  # noqa: PLC0415 -- slow to load
 
     relevant = int((truths > 0).sum())
     if relevant == 0 or relevant == len(truths) or weights.min() < 0.0:

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from kept._runtime import needing
 from kept.errors import InputError
 from kept.kernel.signals import PLACES, Floats
 
@@ -106,7 +107,8 @@ def upper_bound(false: int, tried: int, confidence: float = CONFIDENCE) -> float
 
 
 def _upper_bounds(false: Counts, tried: Counts, confidence: float) -> Floats:
-    from scipy.stats import beta  # noqa: PLC0415 -- slow to load
+    with needing("eval", "the bound of an error rate"):
+        from scipy.stats import beta  # noqa: PLC0415 -- slow to load
 
     right = tried - false
     bounds = beta.ppf(confidence, false + 1, np.maximum(right, 1))

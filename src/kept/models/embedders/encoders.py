@@ -19,6 +19,8 @@ from kept.models.embedders.device import (
     runs_on_gpu,
 )
 from kept.models.onnx_session import load_cuda, onnxruntime, session
+from kept.models.safetensors import read_tensors
+from kept.models.wordpiece import WordPiece
 
 MAX_TOKENS = 256
 TEXTS_PER_BATCH = 32
@@ -40,7 +42,7 @@ class Encoder(Protocol):
 class OneByOne:
     """The model on a processor: a text at a time, on as many threads as may be."""
 
-    tokenizer: Any
+    tokenizer: WordPiece
     session: Any
 
     def rows(self, texts: Sequence[str], threads: int) -> Vectors:
@@ -59,7 +61,7 @@ class OneByOne:
 
     def _row(self, text: str) -> Vectors:
         [readable] = _readable([text])
-        ids = np.array([self.tokenizer.encode(readable).ids], dtype=np.int64)
+        ids = np.array([self.tokenizer.encode(readable, MAX_TOKENS)], dtype=np.int64)
         [[vector]] = self.session.run(["embedding"], {"input_ids": ids})
         row: Vectors = vector
         return row
@@ -74,12 +76,12 @@ class Batches:
     empty ones if need be: its vector does not depend on its neighbours.
     """
 
-    tokenizer: Any
+    tokenizer: WordPiece
     session: Any
 
     def rows(self, texts: Sequence[str], threads: int) -> Vectors:
         """Return one vector per text, whatever its neighbours are."""
-        ids = [made.ids for made in self.tokenizer.encode_batch(_readable(texts))]
+        ids = [self.tokenizer.encode(one, MAX_TOKENS) for one in _readable(texts)]
         rows = np.empty((len(ids), models.MINILM_DIMENSION), dtype=np.float32)
         alike: dict[int, list[int]] = {length: [] for length in LENGTHS}
         for place, one in enumerate(ids):
@@ -104,12 +106,7 @@ class Batches:
 
 def load(folder: Path, device: Device) -> Encoder:
     """Load the model for *device*; the processor stands in for a GPU."""
-    # Imported here: it is part of a cold start, and not every start embeds.
-    from tokenizers import Tokenizer  # noqa: PLC0415
-
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer = WordPiece.from_file(folder / "tokenizer.json")
     providers = providers_for(device, onnxruntime().get_available_providers())
     if CUDA not in providers:
         return _on_processor(tokenizer, folder)
@@ -120,16 +117,14 @@ def load(folder: Path, device: Device) -> Encoder:
     return Batches(tokenizer, on_gpu)
 
 
-def _on_processor(tokenizer: Any, folder: Path) -> OneByOne:  # noqa: ANN401 -- untyped
+def _on_processor(tokenizer: WordPiece, folder: Path) -> OneByOne:
     return OneByOne(tokenizer, session(str(folder / models.ENCODER), [CPU]))
 
 
 def _batched_graph(folder: Path) -> bytes:
-    from safetensors.numpy import load_file  # noqa: PLC0415
+    from kept.models.embedders.minilm_graph import build_batched  # noqa: PLC0415 -- only here
 
-    from kept.models.embedders.minilm_graph import build_batched  # noqa: PLC0415
-
-    return build_batched(load_file(folder / models.WEIGHTS))
+    return build_batched(read_tensors(folder / models.WEIGHTS))
 
 
 def _readable(texts: Sequence[str]) -> list[str]:

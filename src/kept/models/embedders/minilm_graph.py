@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import onnx
 from numpy.typing import NDArray
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from kept.models import onnx_writer
 
 HIDDEN = 384
 HEADS = 12
@@ -101,8 +101,8 @@ class _Graph:
 
     weights: Weights
     batch: int | str = 1
-    nodes: list[NodeProto] = field(default_factory=list)
-    constants: dict[str, TensorProto] = field(default_factory=dict)
+    nodes: list[bytes] = field(default_factory=list)
+    constants: dict[str, bytes] = field(default_factory=dict)
     shared: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def weight(self, name: str) -> NDArray[np.float32]:
@@ -110,8 +110,7 @@ class _Graph:
 
     def constant(self, name: str, value: NDArray[np.generic] | np.generic) -> str:
         if name not in self.constants:
-            array = np.asarray(value, order="C")
-            self.constants[name] = numpy_helper.from_array(array, name)
+            self.constants[name] = onnx_writer.tensor(name, value)
         return name
 
     def ints(self, name: str, *values: int) -> str:
@@ -129,8 +128,7 @@ class _Graph:
         outputs: tuple[str, ...],
         attributes: Mapping[str, Any],
     ) -> str:
-        node = helper.make_node(kind, inputs, outputs, name=outputs[0], **attributes)
-        self.nodes.append(node)
+        self.nodes.append(onnx_writer.node(kind, inputs, outputs, attributes))
         return outputs[0]
 
     def normed(self, name: str, weights: str) -> str:
@@ -176,30 +174,27 @@ class _Graph:
 
     def real(self, product: str) -> str:
         """Return a product as float32."""
-        return self.op("Cast", product, to=TensorProto.FLOAT)
+        return self.op("Cast", product, to=onnx_writer.FLOAT)
 
-    def inputs(self) -> list[ValueInfoProto]:
+    def inputs(self) -> list[bytes]:
         """Return what goes in."""
-        shape = [self.batch, "n"]
-        return [helper.make_tensor_value_info("input_ids", TensorProto.INT64, shape)]
+        return [onnx_writer.value("input_ids", onnx_writer.INT64, [self.batch, "n"])]
 
-    def serialised(self) -> bytes:
-        vector = helper.make_tensor_value_info(
-            "embedding", TensorProto.FLOAT, [self.batch, HIDDEN]
-        )
-        graph = helper.make_graph(
-            self.nodes, "minilm", self.inputs(), [vector], list(self.constants.values())
-        )
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
+    def outputs(self) -> list[bytes]:
+        """Return what comes out."""
+        shape = [self.batch, HIDDEN]
+        return [onnx_writer.value("embedding", onnx_writer.FLOAT, shape)]
+
+    def serialised(self, name: str = "minilm") -> bytes:
+        return onnx_writer.model(
+            name,
+            self.nodes,
+            self.constants.values(),
+            self.inputs(),
+            self.outputs(),
+            opset=OPSET,
             ir_version=IR_VERSION,
-            producer_name="kept",
         )
-        onnx.checker.check_model(model)
-        # Deterministic, because the checksum of the built file is stored.
-        data: bytes = model.SerializeToString(deterministic=True)
-        return data
 
 
 class _BatchedGraph(_Graph):
@@ -208,10 +203,8 @@ class _BatchedGraph(_Graph):
     *mask* is 1 for the tokens of a text and 0 for what it is padded with.
     """
 
-    def inputs(self) -> list[ValueInfoProto]:
-        mask = helper.make_tensor_value_info(
-            "mask", TensorProto.FLOAT, [self.batch, "n"]
-        )
+    def inputs(self) -> list[bytes]:
+        mask = onnx_writer.value("mask", onnx_writer.FLOAT, [self.batch, "n"])
         return [*super().inputs(), mask]
 
     def mean(self, hidden: str) -> str:

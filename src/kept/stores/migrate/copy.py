@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from kept.errors import StoreError
+from kept.ingest.plain_words import sketch_of
 from kept.kernel.ports import Vectors
 from kept.stores import queries as reading
 from kept.stores.document_rows import (
@@ -85,7 +86,9 @@ def _carried(store: ManagedStore, connection: Connection, row: Row) -> Carried:
         for chunk in chunks
     )
     vectors = store.books.first_vectors(connection, no, len(chunks))
-    return Carried(Filed(tuple(document), plain), vectors, bool(live), superseded_by)
+    sketch = sketch_of(document[DOCUMENT_COLUMNS.index("text")])
+    filed = Filed(tuple(document), plain, sketch)
+    return Carried(filed, vectors, bool(live), superseded_by)
 
 
 def numbers_by(

@@ -25,6 +25,7 @@ from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.metadata_rows import facts_of
 from kept.stores.postgres.values import Vector, numbers, rows_of
 from kept.stores.row_writer import (
+    ALL_SKETCHED,
     NO_DOCUMENT,
     NUMBER_BITS,
     ORD_BITS,
@@ -32,6 +33,8 @@ from kept.stores.row_writer import (
     chunk_no,
     digest,
     filed_of,
+    forget_sketch,
+    note_sketch,
     number_of,
     tags_in,
     tags_of,
@@ -89,6 +92,7 @@ class PostgresBooks:
                 (as_state(0),),
             )
             found = only(connection, locked, (name,))
+            note_sketch(connection, found[0], NO_DOCUMENT, ALL_SKETCHED)
         return int(found[0])
 
     def together(
@@ -128,6 +132,7 @@ class PostgresBooks:
         if made is None:
             raise AlreadyStored(filed.id)
         self._insert_parts(connection, tenant, no, filed, vectors)
+        note_sketch(connection, tenant, no, filed.sketch)
         self._set_live(connection, tenant, no, live=True)
         return no
 
@@ -203,6 +208,7 @@ class PostgresBooks:
     ) -> None:
         """Delete a document and everything that hangs on it."""
         self.set_live(connection, tenant, document, live=False)
+        forget_sketch(connection, tenant, document)
         connection.execute(
             "DELETE FROM kept.documents WHERE tenant_no = ? AND no = ?",
             (tenant, document),

@@ -216,4 +216,16 @@ GUARDED = (
     "similarities",
 )
 
-TABLES = Module("core", (_TABLES + "".join(map(guarded, GUARDED)),))
+_SKETCHES = """
+CREATE TABLE kept.sketches (
+    tenant_no integer NOT NULL,
+    key bigint NOT NULL,
+    document_no bigint NOT NULL,
+    PRIMARY KEY (tenant_no, key, document_no)
+);
+"""
+
+TABLES = Module(
+    "core",
+    (_TABLES + "".join(map(guarded, GUARDED)), _SKETCHES + guarded("sketches")),
+)

@@ -18,7 +18,7 @@ from kept.errors import (
     StoreReadOnlyError,
 )
 from kept.stores.sql import Connection, T
-from kept.stores.sqlite.schema import VERSION, migrate
+from kept.stores.sqlite.schema import READABLE, VERSION, migrate
 
 BUSY_TIMEOUT_MS = 60_000
 # A window of texts changes about 700 pages; SQLite's own 1,000 would carry the log
@@ -160,9 +160,11 @@ class SqliteDatabase:
         """Refuse tables that would have to be changed first, or are too new."""
         reader = self._reader()
         found = int(reader.pragma("user_version"))
-        if found < VERSION:
+        if READABLE <= found < VERSION:
+            return
+        if found < READABLE:
             msg = (
-                f"{self.path} has schema {found}, older than {VERSION}, and cannot be "
+                f"{self.path} has schema {found}, older than {READABLE}, and cannot be "
                 "written to; run 'kept doctor' once where it can"
             )
             raise StoreReadOnlyError(msg)

@@ -241,9 +241,18 @@ MIGRATIONS: tuple[str, ...] = (
     CREATE VIEW states AS
         SELECT no AS tenant_no, seq, chunks, terms, state, overrides FROM tenants;
     """,
+    """
+    CREATE TABLE sketches (
+        tenant_no INTEGER NOT NULL, key INTEGER NOT NULL, document_no INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, key, document_no)
+    ) WITHOUT ROWID;
+    ALTER TABLE changes ADD COLUMN token INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 VERSION = len(MIGRATIONS)
+# The oldest tables that can be read, where they cannot be brought up to date.
+READABLE = 4
 
 
 def migrate(connection: apsw.Connection, where: str) -> None:

@@ -24,6 +24,7 @@ MEASURED = (
     ("cosine", "Openings near in meaning", "at_least", "at least"),
     ("mean_cosine", "Beginnings near in meaning", "at_least", "at least"),
     ("edit", "Openings alike", "above", "more than"),
+    ("sketch", "Sketches alike", "", ""),
     ("whole_text", "Whole texts alike", "whole_text_above", "more than"),
     ("sha256", "Digest of both", "", ""),
 )

@@ -5,10 +5,20 @@ from kept.doors.http.routes import (
     compatible,
     documents,
     health,
+    openai,
     records,
     references,
     search,
 )
 
-_MODULES = (search, references, documents, records, administration, compatible, health)
+_MODULES = (
+    search,
+    references,
+    documents,
+    records,
+    administration,
+    openai,
+    compatible,
+    health,
+)
 ROUTERS = tuple(module.router for module in _MODULES)
