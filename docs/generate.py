@@ -13,7 +13,7 @@ from manual import man_page
 from pydantic_settings import BaseSettings
 
 import kept
-from kept.doors.cli.app import app
+from kept.doors.cli.app import whole_app
 from kept.doors.http.app import routes_only
 from kept.doors.http.problems import CODES
 from kept.doors.http.settings import ServiceSettings
@@ -146,7 +146,7 @@ def cli_page() -> Iterator[str]:
         "`kept --install-completion` installs completion of commands and options for "
         "your shell."
     )
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(whole_app())
     yield from _command(command, typer.Context(command, info_name="kept"), "kept")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 import typer.main
 
-from kept.doors.cli.app import app
+from kept.doors.cli.app import whole_app
 
 NOTE = '.\\" Written by docs/generate.py; change the code instead.'
 FILES = {
@@ -29,7 +29,7 @@ def man_page() -> str:
 
 
 def _lines() -> Iterator[str]:
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(whole_app())
     context = typer.Context(command, info_name="kept")
     summary = inspect.cleandoc(command.help or "").rstrip(".")
     yield NOTE

@@ -98,12 +98,18 @@ def test_importing_kept_loads_nothing_heavy() -> None:
 
 def test_the_search_command_loads_only_what_it_needs() -> None:
     """A cold start is quick: what other commands need is not loaded for this one."""
-    loaded = loaded_by(
-        "from kept.doors.cli import quick_start; quick_start.app_for(['search'])"
-    )
+    loaded = loaded_by("from kept.doors.cli import app; app.app_for(['search'])")
 
     assert "faiss" in loaded
     assert not loaded & HEAVY
+
+
+def test_the_list_of_commands_imports_none_of_them() -> None:
+    """Help comes at once: no command's module is needed to name it."""
+    loaded = loaded_by("from kept.doors.cli.app import app_for; app_for(['--help'])")
+
+    assert "typer" in loaded
+    assert not loaded & (HEAVY | {"faiss", "numpy", "pydantic", "tantivy"})
 
 
 def test_a_search_logs_nothing_and_loads_no_logger(tmp_path: Path) -> None:

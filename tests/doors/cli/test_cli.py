@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from commands import ROOT, apart, kept, started
 from kept import errors
-from kept.doors.cli.app import app
+from kept.doors.cli.app import app_for, whole_app
 from kept.knowledge_base.base import KnowledgeBase
 
 HASH = ("--embedder", "hash")
@@ -31,7 +32,7 @@ def names_of(place: typer.Typer, *path: str) -> Iterator[tuple[str, ...]]:
         yield from names_of(group.typer_instance, *path, str(group.name))
 
 
-COMMANDS = list(names_of(app))
+COMMANDS = list(names_of(whole_app()))
 SELECTED = {
     *("chunk_id", "document_id", "ord", "title", "source_uri", "text", "score"),
     *("relevance", "protected", "signals"),
@@ -49,6 +50,27 @@ def store(base: KnowledgeBase) -> str:
     base.add("Der Käse kostet fünf Euro.", title="Der Käse", source_uri="c")
     base.add("The pump TW-C235 costs 410 euro.", title="Prices", source_uri="d")
     return base.settings.store
+
+
+def test_help_lists_what_the_whole_application_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The list that imports no command has the same lines as the one that does."""
+    monkeypatch.setenv("_KEPT_COMPLETE", "")
+    whole = CliRunner().invoke(app_for(["--help"]), ["--help"]).output
+    monkeypatch.delenv("_KEPT_COMPLETE")
+
+    listed = CliRunner().invoke(app_for(["--help"]), ["--help"]).output
+
+    assert listed == whole
+    assert "Find the passages that deserve to be cited." in listed
+
+
+def test_a_command_behind_a_dash_dash_runs() -> None:
+    """The command runs also where its name is not the first word."""
+    ran = kept("--", "documents", "--store", "nowhere")
+
+    assert "there is no knowledge base in nowhere" in ran.complaint(3)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

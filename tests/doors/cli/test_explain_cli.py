@@ -11,7 +11,7 @@ import apsw
 import pytest
 from typer.testing import CliRunner
 
-from kept.doors.cli.app import app
+from kept.doors.cli.app import whole_app
 from kept.errors import InputError, NotFoundError, SettingsError
 from kept.knowledge_base.base import KnowledgeBase
 
@@ -45,7 +45,7 @@ def store(base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str, code: int = 0) -> str:
     """Run a command and return what it printed."""
-    ran = CliRunner().invoke(app, list(arguments))
+    ran = CliRunner().invoke(whole_app(), list(arguments))
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
     assert ran.exit_code == code

@@ -158,7 +158,7 @@ def test_a_small_answer_does_not_wait_for_the_next(tmp_path: Path) -> None:
 def test_commands_do_not_pay_for_the_service() -> None:
     """What only the service needs is loaded only by it."""
     code = (
-        "import sys, kept.doors.cli.app; "
+        "import sys; from kept.doors.cli.app import whole_app; whole_app(); "
         "print(*{'fastapi', 'uvicorn', 'prometheus_client'} & set(sys.modules))"
     )
 

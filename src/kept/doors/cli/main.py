@@ -8,6 +8,7 @@ from typing import NoReturn
 
 import typer
 
+from kept.doors.cli.app import app_for
 from kept.doors.cli.output import (
     INTERRUPTED,
     INTERRUPTION,
@@ -16,7 +17,6 @@ from kept.doors.cli.output import (
     log_to_stderr,
     use_terminal,
 )
-from kept.doors.cli.quick_start import app_for
 from kept.errors import InputError, KeptError
 
 USAGE = 2

@@ -98,7 +98,7 @@ class FetchArguments(Body):
         return self
 
 
-class Hit(TypedDict):
+class SourceHit(TypedDict):
     """A document of a search, as OpenAI's convention has it."""
 
     id: str
@@ -109,7 +109,7 @@ class Hit(TypedDict):
 class FoundForModel(TypedDict):
     """What a search found, short enough for a model to read."""
 
-    results: list[Hit]
+    results: list[SourceHit]
     refused: NotRequired[RefusalJson | None]
     selected: NotRequired[list[dict[str, Any]]]
     context: NotRequired[list[dict[str, Any]]]
@@ -185,9 +185,9 @@ def _search(client: Client, asked: SearchArguments) -> ToolResult:
     )
 
 
-def _hits(passages: Iterable[Mapping[str, Any]]) -> list[Hit]:
+def _hits(passages: Iterable[Mapping[str, Any]]) -> list[SourceHit]:
     """Return the documents of *passages*, each once, the best first."""
-    best: dict[str, Hit] = {}
+    best: dict[str, SourceHit] = {}
     for one in passages:
         name = one["document_id"]
         url = document_url(name, one["source_uri"])
