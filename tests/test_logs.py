@@ -162,8 +162,8 @@ def test_what_a_library_warns_of_is_a_line_like_ours() -> None:
     ran = run(code)
 
     warned, failed = map(json.loads, ran.stderr.splitlines())
-    assert (warned["level"], warned["told"]) == ("warning", "Invalid request")
-    assert (failed["level"], failed["told"]) == ("error", "it\nbroke")
+    assert (warned["level"], warned["message"]) == ("warning", "Invalid request")
+    assert (failed["level"], failed["message"]) == ("error", "it\nbroke")
     assert failed["library"] == "uvicorn.error"
     assert "ZeroDivisionError" in failed["exception"]
 

@@ -110,7 +110,7 @@ class LibraryLines(logging.Handler):
             error = record.exc_info[1] if record.exc_info else None
             raised = {} if error is None else {"exc_info": error}
             message = record.getMessage()
-            write("library_logged", library=record.name, told=message, **raised)
+            write("library_logged", library=record.name, message=message, **raised)
         except Exception:  # noqa: BLE001 -- its caller is in the middle of other work
             self.handleError(record)
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from kept.errors import SettingsError
-from kept.stores.addresses import beside, folder_of, scheme_of, server_of, told
+from kept.stores.addresses import (
+    beside,
+    folder_of,
+    scheme_of,
+    server_of,
+    without_secrets,
+)
 
 
 def test_a_path_is_a_folder_and_a_url_a_server() -> None:
@@ -36,7 +42,7 @@ def test_a_path_is_a_folder_and_a_url_a_server() -> None:
 )
 def test_secrets_are_masked(address: str, shown: str) -> None:
     """Neither a login nor a parameter that holds one is shown."""
-    assert told(address) == shown
+    assert without_secrets(address) == shown
 
 
 def test_an_unknown_scheme_is_refused() -> None:

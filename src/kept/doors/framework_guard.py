@@ -11,7 +11,7 @@ from kept.search.retrieve import Found, Request
 from kept.search.select import Given, Passage, pool_of
 
 KEPT = "kept"
-TOLD = ("chunk_id", "document_id", "score", "relevance", "protected", "signals")
+SHOWN = ("chunk_id", "document_id", "score", "relevance", "protected", "signals")
 
 OnFound = Callable[[Found], None]
 
@@ -59,7 +59,7 @@ class FrameworkGuard:
 
 
 def notes_of(found: Found) -> list[dict[str, Any]]:
-    """Return what is said of each selected passage; the first tells the record too."""
+    """Return the metadata of each selected passage; the first has the record too."""
     notes = [_note(found, candidate) for candidate in found.selection.candidates]
     for note in notes[:1]:
         note["record"] = record_json(found.selection)
@@ -69,7 +69,7 @@ def notes_of(found: Found) -> list[dict[str, Any]]:
 def _note(found: Found, candidate: Candidate) -> dict[str, Any]:
     shown: Mapping[str, Any] = candidate_json(candidate)
     return {
-        **{name: shown[name] for name in TOLD},
+        **{name: shown[name] for name in SHOWN},
         "decisions": [
             {"stage": stage, **decision_json(decision)}
             for stage, decision in found.selection.explain(candidate.id)
@@ -98,7 +98,7 @@ def passage_from(
     metadata: Mapping[str, Any],
     score_key: str | None = None,
 ) -> Passage:
-    """Return somebody else's document as a passage.
+    """Return a framework's document as a passage.
 
     The score is in the metadata under *score_key*, if that is given.
     """

@@ -8,7 +8,7 @@ from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import store_exists
 from kept.search.observers import Watch
-from kept.stores.addresses import told as without_secrets
+from kept.stores.addresses import without_secrets
 
 
 def open_knowledge_base(  # noqa: PLR0913 -- what is set most often has a name here

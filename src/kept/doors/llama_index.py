@@ -208,7 +208,7 @@ def _passage(scored: NodeWithScore) -> Passage:
 
 
 def _noted(scored: NodeWithScore, note: dict[str, Any]) -> NodeWithScore:
-    """Return a copy that tells its story, but not to the language model."""
+    """Return a copy whose record is kept out of the language model's text."""
     node: BaseNode = scored.node.model_copy(
         update={
             "metadata": {**scored.node.metadata, KEPT: note},

@@ -161,8 +161,8 @@ def _listed(
     """Return the words among *changes* that are names or on one of the lists."""
     changed = [word for change in changes for word in (*change.old, *change.new)]
     names = names_in(old.text) | names_in(new.text)
-    telling = names.union(meaningful(changed))
-    return _noted(word for word in changed if word in telling)
+    notable = names.union(meaningful(changed))
+    return _noted(word for word in changed if word in notable)
 
 
 def _meant(

@@ -53,7 +53,7 @@ class Handed:
 
     The source carries the digest of the bytes behind the text, so that an unchanged
     one is known without reading it. *size* is how many bytes there are, as far as
-    they were counted; *cut* the document if somebody else has cut the text already.
+    they were counted; *cut* the document if the caller has cut the text already.
     """
 
     source: Source
@@ -193,7 +193,7 @@ class Ingest:
         texts: Sequence[Prepared],
         ahead: Container[str],
     ) -> Work[Receipt]:
-        """Decide on every text of a window, embed what is new or worded anew, store.
+        """Decide on every text of a window, embed what is new or reworded, store.
 
         What the store holds counts once everything *ahead* of the window is stored.
         Until then its first chunks are embedded, which is all that takes long.

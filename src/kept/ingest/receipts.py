@@ -77,7 +77,7 @@ class KnownSource:
 class Changes:
     """What is declared of a stored text otherwise than before, by name.
 
-    *reworded* tells whether what is embedded and searched of it is another, too: a
+    *reworded* says whether what is embedded and searched of it is another, too: a
     title stands above each of its chunks.
     """
 

@@ -38,10 +38,10 @@ class Ahead(Closing, Generic[T]):
     """Does work in order whose embedding a thread does in advance.
 
     Work is a generator: it asks for vectors by yielding texts, and returns what it
-    made. Its first texts are embedded as soon as it is begun. It is told of their
+    made. Its first texts are embedded as soon as it is begun. It is given their
     vectors when all work before it is done, so from there on it sees what it would
     see without anything done ahead. One thread embeds, what was asked for first
-    first: while the first in line is decided on, stored and told, the vectors of
+    first: while the first in line is decided on, stored and reported, the vectors of
     those behind it are made.
     """
 

@@ -43,7 +43,7 @@ from kept.search.observers import Watch
 from kept.search.recorded import Recorded, recorded, sha256_of
 from kept.search.retrieve import Found, Request, Retriever
 from kept.search.select import Passage
-from kept.stores.addresses import told as without_secrets
+from kept.stores.addresses import without_secrets
 from kept.stores.ports import ManagedStore
 from kept.stores.query_records import last_paths, last_queries, named_queries, traced
 from kept.text.draft import Draft

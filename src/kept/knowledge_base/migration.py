@@ -7,7 +7,7 @@ from pathlib import Path
 from kept.errors import InputError, StoreError
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import any_store_of, store_exists, store_writable
-from kept.stores.addresses import folder_of, told
+from kept.stores.addresses import folder_of, without_secrets
 from kept.stores.migrate.copy import BEGIN_AGAIN, copy
 from kept.stores.migrate.mark import alone, begin, end, refuse_unfinished
 from kept.stores.migrate.verify import Compared, compared
@@ -100,4 +100,4 @@ def _check_words(source: ManagedStore) -> None:
 def _named(address: str) -> str:
     """Return an address without secrets, the same from every folder."""
     folder = folder_of(address)
-    return told(address) if folder is None else str(Path(folder).resolve())
+    return without_secrets(address) if folder is None else str(Path(folder).resolve())

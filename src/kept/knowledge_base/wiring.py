@@ -27,7 +27,13 @@ from kept.models.rerank_timing import TimedReranker
 from kept.models.settings import JudgeSettings, LLMSettings
 from kept.models.weights import silent
 from kept.search.observers import OnlyLogs, Watch
-from kept.stores.addresses import MILVUS, folder_of, scheme_of, server_of, told
+from kept.stores.addresses import (
+    MILVUS,
+    folder_of,
+    scheme_of,
+    server_of,
+    without_secrets,
+)
 from kept.stores.migrate.mark import refuse_unfinished
 from kept.stores.ports import ManagedStore
 from kept.stores.query_records import Recorder
@@ -138,8 +144,8 @@ def _refuse_unread(settings: Settings) -> None:
     if scheme_of(settings.store) != MILVUS and settings.store_token is not None:
         msg = (
             f"{settings.variable('store_token')} is set, but the store is "
-            f"{told(settings.store)!r}, which asks for none; expected none, or a "
-            f"milvus:// URL as {settings.variable('store')}"
+            f"{without_secrets(settings.store)!r}, which asks for none; "
+            f"expected none, or a milvus:// URL as {settings.variable('store')}"
         )
         raise SettingsError(msg)
 

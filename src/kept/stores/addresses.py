@@ -37,7 +37,7 @@ def beside(address: str, name: str) -> Path:
     return Path(name) if folder is None else folder / name
 
 
-def told(address: str) -> str:
+def without_secrets(address: str) -> str:
     """Return an address without the secrets in it."""
     if scheme_of(address) is None:
         return address
@@ -53,10 +53,10 @@ def server_of(address: str) -> Any:  # noqa: ANN401 -- a module
     if scheme not in SERVERS:
         known = ", ".join(f"{name}://…" for name in (POSTGRES, MILVUS))
         msg = (
-            f"KEPT_STORE is {told(address)!r}, but there is no store for "
+            f"KEPT_STORE is {without_secrets(address)!r}, but there is no store for "
             f"{scheme}://; expected the path of a folder, or one of: {known}"
         )
         raise SettingsError(msg)
     module, extra = SERVERS[scheme]
-    with needing(extra, f"the store {told(address)!r}"):
+    with needing(extra, f"the store {without_secrets(address)!r}"):
         return import_module(module)

@@ -198,7 +198,7 @@ def _packed(text: str, spans: Iterator[_Span], max_chars: int) -> Iterator[_Span
 
 
 def _parted(held: _Span, span: _Span, max_chars: int) -> bool:
-    """Tell whether *span* has to start a new passage.
+    """Return whether *span* has to start a new passage.
 
     A paragraph that is too long for any passage does not have to.
     """
@@ -238,7 +238,7 @@ def _trimmed_end(text: str, span: _Span, end: int) -> int:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Tell whether the characters on both sides of a place are shown as one."""
+    """Return whether the characters on both sides of a place are shown as one."""
     before, after = text[at - 1], text[at]
     return (
         before == "\u200d"

@@ -111,7 +111,7 @@ def title_of(text: str) -> str:
 
 
 def is_underline(line: str) -> bool:
-    """Tell whether a line may underline the heading before it."""
+    """Return whether a line may underline the heading before it."""
     return bool(_UNDERLINE.fullmatch(line))
 
 

@@ -20,7 +20,7 @@ if not hasattr(kept, "KeptError"):
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # An interrupt while this loads ends the process as it would any other, without a
-# traceback; there is nothing to tell yet. Other threads may not set this.
+# traceback; nothing to report yet. Other threads may not set this.
 _BEFORE = signal.getsignal(signal.SIGINT)
 _OURS = (
     threading.current_thread() is threading.main_thread()

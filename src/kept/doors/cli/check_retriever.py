@@ -1,4 +1,4 @@
-"""Auditing somebody else's retriever."""
+"""Check a retriever that is not Kept's."""
 
 import os
 import sys
@@ -44,7 +44,7 @@ def audit_retriever(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Question somebody else's RETRIEVER, and report what it does to its users.
+    """Probe the RETRIEVER of another system and report its faults.
 
     It is called with a question and how many are wanted, and returns a list of
     texts, (document, score) pairs, mappings, or documents of LangChain, LlamaIndex

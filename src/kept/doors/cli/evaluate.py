@@ -212,7 +212,7 @@ def ordinal(
     ],
     as_json: options.AsJson = False,
 ) -> None:
-    """Tell how far predicted ordinal scores are off, by item and by coverage.
+    """Measure the error of predicted ordinal scores, by item and by coverage.
 
     Each line has participant, item, prediction (null: abstained), truth and
     confidence. Intervals are resampled by participant.

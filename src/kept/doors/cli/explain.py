@@ -50,7 +50,7 @@ def why(
     k: K = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Tell what happened to CHUNK when QUESTION was asked.
+    """Show what happened to CHUNK when QUESTION was asked.
 
     For example: kept why 3f0c…:0002 "how many days of leave"
     """
@@ -88,7 +88,7 @@ def why_not(
     filters: AsFilters = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Tell why NAME is not in the answer to QUESTION, and what would let it in.
+    """Show why NAME is not in the answer to QUESTION, and what would let it in.
 
     The smallest change of one setting is looked for and verified by running the
     question with it. For example: kept why-not handbook.md "notice period"
@@ -99,11 +99,11 @@ def why_not(
     allowed = narrowed(types, tags, where, since, until, filters)
     with options.opened(settings) as base:
         request = Request(question=question, tenant=base.tenant, k=k, filters=allowed)
-        told = why_not_of(base, named, request)
+        why_not = why_not_of(base, named, request)
     if as_json:
-        print_json(why_not_json(told))
+        print_json(why_not_json(why_not))
         return
-    for line in why_not_lines(told):
+    for line in why_not_lines(why_not):
         say(line)
 
 
@@ -120,7 +120,7 @@ def replay(
     embedder: options.Embedder = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Run recorded queries again and tell whether the answers are the same.
+    """Run recorded queries again and compare the answers.
 
     Queries are recorded with their text when KEPT_RECORD_QUERIES is text. Exits
     with 9 if an answer differs although data, configuration and code are the same.
@@ -132,13 +132,13 @@ def replay(
         queries = base.recorded_queries(numbers) if numbers else base.last_queries(last)
         replayed = list(run_again(base, queries))
     if as_json:
-        print_json({"replayed": [replayed_json(told) for told in replayed]})
+        print_json({"replayed": [replayed_json(run) for run in replayed]})
     else:
-        for told in replayed:
-            say(replayed_line(told))
+        for run in replayed:
+            say(replayed_line(run))
         if not replayed:
             say("no queries are recorded; KEPT_RECORD_QUERIES=text records them")
-    if any(told.outcome == "unexplained" for told in replayed):
+    if any(run.outcome == "unexplained" for run in replayed):
         raise typer.Exit(DIFFERS)
 
 
@@ -164,7 +164,7 @@ def diff_config(
     embedder: options.Embedder = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Tell what two configurations do differently, question by question.
+    """Show what two configurations do differently, question by question.
 
     For example: kept diff-config current stricter.yaml --queries questions.txt
     """
@@ -180,21 +180,23 @@ def diff_config(
         )
         requests = [Request(question=q, tenant=base.tenant) for q in questions]
         one, other = (configuration_named(base, name) for name in (before, after))
-        told = list(diff_configurations(base, one, other, requests))
-    changed = [difference for difference in told if not difference.same]
+        differences = list(diff_configurations(base, one, other, requests))
+    changed = [difference for difference in differences if not difference.same]
     if as_json:
         print_json(
             {
-                "questions": len(told),
+                "questions": len(differences),
                 "different": len(changed),
-                "differences": [difference_json(difference) for difference in told],
+                "differences": [
+                    difference_json(difference) for difference in differences
+                ],
             }
         )
         return
     for difference in changed:
         for line in difference_lines(difference):
             say(line)
-    say(f"{len(changed)} of {len(told)} questions have another answer")
+    say(f"{len(changed)} of {len(differences)} questions have another answer")
 
 
 def _recorded(base: KnowledgeBase, last: int) -> list[str]:

@@ -106,7 +106,7 @@ def ingest(
     fields = {name: value for name, value in declared.items() if value}
     _check_encoding(encoding)
     handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
-    handing.on_skip = skips = Skips(told=None if as_json else SHOWN_SKIPS)
+    handing.on_skip = skips = Skips(shown=None if as_json else SHOWN_SKIPS)
     handing.met = Met() if prune else None
     checked_names(paths)
     with (
@@ -122,21 +122,21 @@ def ingest(
 
 
 class Skips:
-    """Files that are passed over: the first are told, all are counted by reason."""
+    """Skipped files: the first are printed, all are counted by reason."""
 
-    def __init__(self, told: int | None) -> None:
-        self._told = told
+    def __init__(self, shown: int | None) -> None:
+        self._shown = shown
         self._reasons: Counter[str] = Counter()
 
     def __call__(self, path: str, reason: str) -> None:
         """Count a file, and name it where that is not too much."""
         self._reasons[reason] += 1
-        if self._told is None or self._reasons.total() <= self._told:
+        if self._shown is None or self._reasons.total() <= self._shown:
             complain(f"skipped {path}: {reason}")
 
     def tell_rest(self) -> None:
         """Say how many were not named."""
-        rest = 0 if self._told is None else self._reasons.total() - self._told
+        rest = 0 if self._shown is None else self._reasons.total() - self._shown
         if rest > 0:
             complain(f"skipped {counted(rest, 'more file')}; --json names each of them")
 
@@ -145,10 +145,10 @@ class Skips:
         if not self._reasons:
             return
         often = sorted(self._reasons.items(), key=lambda one: (-one[1], one[0]))
-        told = [f"{reason}: {count}" for reason, count in often[:SHOWN_REASONS]]
+        reasons = [f"{reason}: {count}" for reason, count in often[:SHOWN_REASONS]]
         if rest := sum(count for _, count in often[SHOWN_REASONS:]):
-            told.append(f"other reasons: {rest}")
-        yield f"{self._reasons.total()} skipped ({', '.join(told)})"
+            reasons.append(f"other reasons: {rest}")
+        yield f"{self._reasons.total()} skipped ({', '.join(reasons)})"
 
 
 def handing_of(settings: Settings, read: ReadOptions) -> Handing:
@@ -167,16 +167,16 @@ def take_in(
     as_json: bool,
     workers: "RayWorkers | None" = None,
 ) -> dict[str, int]:
-    """Ingest, tell each receipt as it is stored, and count them by status."""
+    """Ingest, print each receipt as it is stored, and count them by status."""
     counts: dict[str, int] = {}
     sizes: deque[int] = deque()
     done = 0
-    with byte_bar("ingesting", paths) as tell:
+    with byte_bar("ingesting", paths) as report:
         try:
             for receipt in _receipts(base, handing, paths, sizes, workers):
                 counts[receipt.status] = counts.get(receipt.status, 0) + 1
                 done += sizes.popleft() if sizes else 0
-                tell(done)
+                report(done)
                 if as_json:
                     print_json(receipt_json(receipt))
                 elif receipt.status != "unchanged":
@@ -213,7 +213,7 @@ def _receipts(
 def _workers(
     address: str | None, settings: Settings
 ) -> AbstractContextManager["RayWorkers | None"]:
-    """Return the workers of a cluster, or nobody where none is named."""
+    """Return the workers of a cluster, or none if no address is given."""
     if address is None:
         return nullcontext()
     from kept.knowledge_base.ray.ingestion import RayWorkers  # noqa: PLC0415 -- only where one is named
@@ -254,8 +254,8 @@ def _near_miss(miss: Mapping[str, Any]) -> str:
 
 def summary(counts: dict[str, int]) -> str:
     """Return how many of each there were."""
-    told = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return told or "nothing to take in"
+    counted = ", ".join(f"{count} {status}" for status, count in counts.items())
+    return counted or "nothing to take in"
 
 
 def _check_encoding(encoding: str | None) -> None:

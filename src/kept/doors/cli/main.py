@@ -61,8 +61,8 @@ def main() -> None:
 def _interrupted() -> NoReturn:
     """Say so, and leave at once: threads that still embed are not waited for.
 
-    The store is closed by now. Whoever interrupts again meanwhile is not heard, so
-    that Python tells nothing about threads that it was waiting for.
+    The store is closed by now. A second interrupt is ignored meanwhile,
+    because Python would print a traceback about the threads that it waits for.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     complain(INTERRUPTION)

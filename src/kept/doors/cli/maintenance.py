@@ -28,8 +28,8 @@ def install(
     ] = None,
 ) -> None:
     """Fetch the MiniLM model once, check it and build its graph."""
-    with bar("installing minilm") as tell:
-        folder = models.install("minilm", source=source, progress=tell)
+    with bar("installing minilm") as report:
+        folder = models.install("minilm", source=source, progress=report)
     say(f"minilm is installed in {folder}")
 
 
@@ -68,7 +68,7 @@ def doctor(
         bool, typer.Option("--check", help="Report, but repair nothing.")
     ] = False,
     rebuild_all: Annotated[
-        bool, typer.Option("--rebuild", help="Build every index anew.")
+        bool, typer.Option("--rebuild", help="Rebuild every index.")
     ] = False,
     make: Annotated[
         bool, typer.Option("--make", help="Make the store first, if there is none.")
@@ -126,11 +126,11 @@ def reembed(
     settings = options.settings_of(store=store, embedder=embedder)
     with (
         options.opened(settings, for_all=True) as base,
-        bar("re-embedding") as tell,
+        bar("re-embedding") as report,
     ):
         work = base.store.reembedding(base.embedder.id, base.embedder.dimension)
         made = run_reembed(
-            work, base.embedder, lambda done, total: tell("re-embedding", done, total)
+            work, base.embedder, lambda done, total: report("re-embedding", done, total)
         )
         base.store.sweep()
     say(f"{made} chunks embedded with {base.embedder.id}; it is the embedder now")

@@ -10,7 +10,7 @@ import typer
 from kept._runtime import needing
 from kept.doors.cli import options
 from kept.doors.cli.output import INTERRUPTED, INTERRUPTION, complain
-from kept.doors.cli.serve import Host, Port, tell
+from kept.doors.cli.serve import Host, Port, announce
 from kept.errors import SettingsError
 from kept.knowledge_base.base import KnowledgeBase
 
@@ -39,7 +39,7 @@ def mcp(
 
     Without --http the client starts this command and talks to it over standard
     input and output. With it, every tenant of the store is served under /mcp to
-    whoever has one of its keys, as by kept serve. For example: kept mcp --store ./kb
+    callers with one of its keys, as by kept serve. For example: kept mcp --store ./kb
     """
     settings = options.settings_of(
         store=store, tenant=tenant, preset=preset, embedder=embedder
@@ -58,11 +58,11 @@ def mcp(
 
     given = {"host": host, "port": port}
     limits = service_settings(**{n: v for n, v in given.items() if v is not None})
-    serving.serve_http(settings, limits, tell, allow_ingest=allow_ingest)
+    serving.serve_http(settings, limits, announce, allow_ingest=allow_ingest)
 
 
 def _leave_when_interrupted(base: KnowledgeBase) -> None:
-    """Have an interrupt end the process, whoever waits for standard input.
+    """Have an interrupt end the process, even while a thread waits for standard input.
 
     A thread of the SDK waits for the next line, and cannot be called back from that.
     """

@@ -27,8 +27,8 @@ def migrate(
     """
     from kept.knowledge_base.migration import migrate as run  # noqa: PLC0415 -- loaded when asked for
 
-    with bar("migrating") as tell:
-        moved = run(options.settings_of(), source, target, tell)
+    with bar("migrating") as report:
+        moved = run(options.settings_of(), source, target, report)
     if as_json:
         print_json(asdict(moved))
         return

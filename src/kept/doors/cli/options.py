@@ -15,7 +15,7 @@ from kept.kernel.filters import LARGEST
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import Progress, store_exists, store_writable
-from kept.stores.addresses import told
+from kept.stores.addresses import without_secrets
 
 SHOWN_TENANTS = 5
 OPTIONAL = frozenset({"store", "tenant", "preset", "embedder", "max_chunks"})
@@ -52,7 +52,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 def settings_of(**given: Any) -> Settings:  # noqa: ANN401 -- checked by the settings
     """Return the settings, what was *given* on the command line before all else.
 
-    A variable that is mistyped is told beside the output.
+    A mistyped variable is reported on standard error.
     """
     typed = {
         name: str(value) if isinstance(value, Path) else value
@@ -85,7 +85,7 @@ def opened(
     there is refused, unless the command is *for_all* of them.
     """
     if not make and not store_exists(settings):
-        where = told(settings.store)
+        where = without_secrets(settings.store)
         msg = (
             f"there is no knowledge base in {where}; "
             f"'kept ingest PATH --store {where}' makes one"
@@ -111,15 +111,15 @@ def _check_tenant(base: KnowledgeBase) -> None:
 
 
 def told_on_stderr() -> Progress:
-    """Return a progress callback that tells what is being fetched, once a step."""
-    told: set[str] = set()
+    """Return a progress callback that prints what is being fetched, once a step."""
+    shown: set[str] = set()
 
-    def tell(step: str, done: int, total: int) -> None:
-        if step not in told:
-            told.add(step)
+    def report(step: str, done: int, total: int) -> None:
+        if step not in shown:
+            shown.add(step)
             sys.stderr.write(f"kept: {step}\n")
 
-    return tell
+    return report
 
 
 def demand_writable(*files: Path | None) -> None:

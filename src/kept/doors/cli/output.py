@@ -36,7 +36,7 @@ _BREAKS = {ord(c): c.encode("unicode_escape").decode() for c in "\n\u2028\u2029"
 
 
 class ReaderGoneError(Exception):
-    """Whoever read our output has had enough."""
+    """The reader of our output has closed the pipe."""
 
 
 def use_terminal() -> None:
@@ -116,7 +116,7 @@ def put_line(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """Tell a person something on standard error, beside the output."""
+    """Print a note for a person on standard error."""
     with suppress(OSError):
         sys.stderr.write(f"kept: {on_a_line(text)}\n")
 

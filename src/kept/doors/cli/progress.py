@@ -1,4 +1,4 @@
-"""Progress bars, on standard error and only where somebody is looking."""
+"""Progress bars, on standard error and only on a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -67,9 +67,9 @@ def byte_bar(title: str, names: Sequence[str]) -> Iterator[Callable[[int], None]
 
         def report(done: int) -> None:
             complete, total = survey.complete, survey.bytes
-            told = f"{title} {amount(done, total, complete=complete)}"
+            label = f"{title} {amount(done, total, complete=complete)}"
             known = max(total, done, 1) if complete else None
-            progress.update(task, description=told, completed=done, total=known)
+            progress.update(task, description=label, completed=done, total=known)
 
         yield report
 

@@ -190,7 +190,7 @@ def extract(
 
 @references_app.command("demo")
 def demo(store: options.Store = None, embedder: options.Embedder = None) -> None:
-    """Build references of the invented interviews, and choose some for somebody."""
+    """Build references of the invented interviews, and choose some of them."""
     folder = store or ".kept-references"
     builder = ReferenceBuilder(
         questionnaire=phq8(),
@@ -224,7 +224,7 @@ def take_in(
     *,
     as_json: bool,
 ) -> None:
-    """Build, and tell what became of each participant."""
+    """Build, and print the outcome of each participant."""
     counts: dict[str, int] = {}
     for receipt in references.build(chunks, scores):
         counts[receipt.status] = counts.get(receipt.status, 0) + 1
@@ -239,7 +239,7 @@ def take_in(
 
 
 def _extracted(text: str, questionnaire: Questionnaire) -> dict[str, Any]:
-    """Ask the model for quotes, and tell which of them were not there."""
+    """Ask the model for quotes, and print those that are not in the text."""
     models = LanguageModels(Settings())
     try:
         extractor = EvidenceExtractor(
@@ -268,9 +268,9 @@ def _scored(
         questionnaire=questionnaire,
     )
     path = beside(base.settings.store, SCORES)
-    with bar("scoring") as tell:
+    with bar("scoring") as report:
         found = scored(
-            scorer, chunks, path, lambda done: tell("scoring", done, len(chunks))
+            scorer, chunks, path, lambda done: report("scoring", done, len(chunks))
         )
     complain(f"the scores are kept in {path}")
     return found

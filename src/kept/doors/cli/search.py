@@ -81,7 +81,7 @@ def print_found(found: Found) -> None:
     """Print the passages, or the refusal."""
     if found.refused is not None:
         say(found.refused.message)
-    told = extracts(found.request.question, found.selection.candidates)
+    quoted = extracts(found.request.question, found.selection.candidates)
     for place, candidate in enumerate(found.selection.candidates, start=1):
         document = candidate.document
         shield = ", protected" if candidate.protected else ""
@@ -91,7 +91,7 @@ def print_found(found: Found) -> None:
         say(f"    relevance {relevance:.0%}, score {candidate.score:.3f}{shield}")
         if document.source_uri:
             say(f"    {document.source_uri}")
-        say(f"    {shortened(snippet_of(place, told, candidate.chunk.text), 300)}")
+        say(f"    {shortened(snippet_of(place, quoted, candidate.chunk.text), 300)}")
 
 
 def print_funnel(found: Found) -> None:
@@ -101,14 +101,14 @@ def print_funnel(found: Found) -> None:
     print_table(
         ("stage", "in", "out", "what happened"),
         [
-            (stage, "" if before is None else before, after, told)
-            for stage, before, after, told in funnel_rows(found)
+            (stage, "" if before is None else before, after, note)
+            for stage, before, after, note in funnel_rows(found)
         ],
     )
     say(account(selection))
     counted = counters(selection, found.refused).items()
-    if told := ", ".join(f"{name} {count}" for name, count in counted if count):
-        say(f"counted: {told}")
+    if summary := ", ".join(f"{name} {count}" for name, count in counted if count):
+        say(f"counted: {summary}")
     if not selection.dropped:
         return
     say()

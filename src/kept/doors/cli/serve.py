@@ -47,10 +47,10 @@ def serve(
     )
     given = {"host": host, "port": port}
     limits = service_settings(**{n: v for n, v in given.items() if v is not None})
-    run(settings, limits, tell)
+    run(settings, limits, announce)
 
 
-def tell(line: str) -> None:
+def announce(line: str) -> None:
     """Print a line at once, also into a pipe."""
     say(line)
     sys.stdout.flush()

@@ -13,7 +13,7 @@ from kept.kernel.presets import preset as preset_named
 from kept.kernel.presets.overrides import ShownSetting, shown
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import store_exists
-from kept.stores.addresses import told
+from kept.stores.addresses import without_secrets
 
 
 def settings(
@@ -49,7 +49,9 @@ def settings(
     overrides = _overrides(chosen)
     one = preset_named(chosen.preset)
     general = shown(
-        chosen.changed(store=told(chosen.store)), dict.fromkeys(given), "given"
+        chosen.changed(store=without_secrets(chosen.store)),
+        dict.fromkeys(given),
+        "given",
     )
     special = shown(one.configure(overrides), overrides)
     if as_json:

@@ -1,4 +1,4 @@
-"""Mistyped variables: a setting that nobody reads is told, not passed over."""
+"""Mistyped variables: report a variable that no setting reads."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -40,7 +40,7 @@ def tell_mistyped(preset: str) -> None:
 
 
 def mistyped(given: Iterable[str], preset: str) -> Mapping[str, str | None]:
-    """Return the variables that nobody reads, each with the nearest that is read.
+    """Return the variables that no setting reads, each with the nearest name of one.
 
     All that begin with ``KEPT_`` are ours, and so are those that begin like the
     variables of the *preset* in use. Of the rest, which belong to other programs,

@@ -47,7 +47,7 @@ _HOST = re.compile(r"[A-Za-z0-9.\-]+(:\d+)?|\[[0-9a-fA-F:.]+\](:\d+)?")
 logger = Logger(__name__)
 
 
-class _HeadSent(Exception):  # noqa: N818 -- ends the work on a body nobody gets
+class _HeadSent(Exception):  # noqa: N818 -- ends the work on a body that HEAD drops
     """The whole response to a HEAD request is sent."""
 
 

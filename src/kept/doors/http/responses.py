@@ -120,7 +120,7 @@ class PageQuery:
 
     @property
     def rows(self) -> int:
-        """How many rows to read: one more than shown tells whether more follow."""
+        """How many rows to read: one more than shown, to know whether more follow."""
         return self.limit + 1
 
     def after(self, *kinds: type) -> Any:  # noqa: ANN401 -- as it was

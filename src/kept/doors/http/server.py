@@ -17,7 +17,7 @@ from kept.doors.http.service import Service
 from kept.doors.http.settings import ServiceSettings
 from kept.errors import InputError, SettingsError
 from kept.knowledge_base.settings import Settings
-from kept.stores.addresses import told
+from kept.stores.addresses import without_secrets
 
 BACKLOG = 512
 HEADER_BYTES = 16_384
@@ -71,7 +71,9 @@ def run(app: Starlette, say: Callable[[str], None], path: str = "") -> None:
         say(f"admin key, shown this once: {new_key}")
     host = f"[{limits.host}]" if ":" in limits.host else limits.host
     port = listening.getsockname()[1]
-    say(f"serving {told(service.settings.store)} on http://{host}:{port}{path}")
+    say(
+        f"serving {without_secrets(service.settings.store)} on http://{host}:{port}{path}"
+    )
     # Some HTTP clients offer h2c with every request; uvicorn would log each.
     logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
     server = KeptServer(server_config(app, limits), service)

@@ -116,11 +116,11 @@ def service_settings(**given: Any) -> ServiceSettings:  # noqa: ANN401 -- checke
     try:
         return ServiceSettings(**given)
     except ValidationError as error:
-        told = [
+        faults = [
             _refusal(str(problem["loc"][0]), problem["input"])
             for problem in error.errors(include_url=False)
         ]
-        raise SettingsError("; ".join(told)) from error
+        raise SettingsError("; ".join(faults)) from error
 
 
 def _refusal(field: str, met: object) -> str:

@@ -47,7 +47,7 @@ GIVEN_COSINES = "given"
 def plan_for(plan: Plan, given: Given) -> Plan:
     """Return *plan* for passages from elsewhere: no repeats, in the order wanted.
 
-    Where their own order counts, it replaces that of the preset and nobody takes
+    Where their own order counts, it replaces that of the preset and no signal takes
     a second look at it; every floor and limit stays.
     """
     stages: list[Stage] = [DropRepeats(), *plan.pipeline.stages]

@@ -21,7 +21,7 @@ from kept.kernel.presets import PRESETS
 from kept.kernel.presets.configuration import range_of
 from kept.kernel.presets.overrides import Origin, ShownSetting
 from kept.knowledge_base.wiring import llm_settings
-from kept.stores.addresses import told as without_secrets
+from kept.stores.addresses import without_secrets
 
 HERE = "/settings"
 POLICY = ("keep_questions", "redact_personal")

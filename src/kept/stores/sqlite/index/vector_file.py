@@ -36,7 +36,7 @@ Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 _HEADER = struct.Struct("<IqQIII")
 _CHECKED_FROM = 4
 # Random rather than counted: after a rebuild a count would begin again at one, and a
-# process with the old files open could not tell them apart.
+# process with the old files open could not distinguish them.
 _GENERATION_BITS = 48
 
 
