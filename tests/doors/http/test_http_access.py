@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 from house import House, OpenHouse, Response, problem
 
 from kept.doors.http.app import routes_only
+from kept.doors.http.problems import DIFY_PATH, OPENAI_PATHS
 from kept.doors.http.routes import ROUTERS
 from kept.stores.service.keys import Role
 
@@ -14,6 +15,7 @@ PUBLIC = {("GET", "/health"), ("GET", "/ready"), ("POST", "/v1/session")}
 WRITER = {
     ("POST", "/v1/documents"),
     ("POST", "/v1/documents/files"),
+    ("POST", "/v1/documents/prune"),
     ("DELETE", "/v1/documents/{document_id}"),
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/aliases/{alias_id}/undo"),
@@ -80,7 +82,18 @@ def test_a_stranger_is_turned_away(house: House) -> None:
     """Without a key there is no answer, whatever is asked."""
     for method, path in ROUTES:
         if (method, path) not in PUBLIC:
-            problem(sent(house, method, path), 401, "unauthenticated")
+            turned_away(sent(house, method, path), path)
+
+
+def turned_away(response: Response, path: str) -> None:
+    """Check a refusal for want of a key, in the shape that clients of *path* read."""
+    if path.startswith(OPENAI_PATHS):
+        assert response.json()["error"]["code"] == "unauthenticated"
+    elif path == DIFY_PATH:
+        assert response.json()["error_code"] == 1002
+    else:
+        problem(response, 401, "unauthenticated")
+    assert response.status_code == 401
 
 
 def test_every_route_is_in_the_matrix() -> None:

@@ -5,12 +5,8 @@ from typing import Any
 import pytest
 from house import House, problem
 
-from kept.doors.http.routes.compatible import (
-    MetadataCondition,
-    VectorStoreSearchIn,
-    of_dify,
-    of_openai,
-)
+from kept.doors.http.routes.compatible import MetadataCondition, of_dify
+from kept.doors.http.routes.openai import VectorStoreSearchIn, of_openai
 from kept.doors.http.schemas import FiltersIn
 from kept.errors import InputError
 from kept.kernel.filters import Condition, Filters
@@ -213,7 +209,9 @@ def test_dify_and_openai_search_within_their_filters(house: House) -> None:
     )
     assert (old, new) == (["Old"], ["New"])
     assert [one["filename"] for one in searched.json()["data"]] == ["New"]
-    problem(retrieved("sounds like"), 422, "invalid_input")
+    refused = retrieved("sounds like")
+    assert (refused.status_code, refused.json()["error_code"]) == (422, 422)
+    assert "there is no comparison 'sounds like'" in refused.json()["error_msg"]
 
 
 def test_nested_filters_reach_the_search(house: House) -> None:

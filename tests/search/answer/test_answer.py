@@ -40,6 +40,7 @@ from kept.search.answer.citations import (
     checked,
     cut,
 )
+from kept.search.answer.extractive import chosen, extracts, missing_words
 
 SECRET = b"a secret of the tests"
 DATA = Path(os.environ.get("KEPT_DATA", Path(__file__).parents[4] / "shared" / "data"))
@@ -628,3 +629,14 @@ def test_another_signal_can_be_shown_as_relevance() -> None:
 
     assert answer.citations[0].relevance == 0.4
     assert answer.citations[0].low_relevance
+
+
+def test_the_words_that_ask_for_a_number_are_not_missed() -> None:
+    """The answer to "how long" holds a number, and not the word "long"."""
+    question = "How long is parental leave of employees?"
+    leave = passage("a", "Parental leave of employees lasts 14 months.")
+
+    [quoted] = chosen(extracts(question, [leave]))
+
+    assert quoted.text == "Parental leave of employees lasts 14 months."
+    assert missing_words(question, [leave]) == ()

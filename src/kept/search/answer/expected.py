@@ -56,6 +56,14 @@ def asks_yes_or_no(question: str) -> bool:
     return bool(_YES_OR_NO.match(question)) and " or " not in question
 
 
+def subject_of(question: str) -> str:
+    """Return a question without the words that ask for a number or a time.
+
+    The answer to "how long" holds a number, and seldom the word "long".
+    """
+    return _TIME.sub(" ", _AMOUNT.sub(" ", question))
+
+
 def fits(question: str, statement: str) -> bool:
     """Return whether a statement has the kind of thing that is asked for.
 

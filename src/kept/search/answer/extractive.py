@@ -13,7 +13,7 @@ from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder
 from kept.kernel.record import Reason, Selection
 from kept.kernel.signals import PLACES
-from kept.search.answer.expected import fits
+from kept.search.answer.expected import fits, subject_of
 from kept.text.sentences import sentences
 from kept.text.statements import (
     Statement,
@@ -131,7 +131,7 @@ def extracts(
         for place, candidate in enumerate(candidates)
         for one in _said(place + 1, candidate, languages[place])
     ]
-    spelled = analyse_query(question, tuple(dict.fromkeys(languages)))
+    spelled = analyse_query(subject_of(question), tuple(dict.fromkeys(languages)))
     groups = [word.every for word in spelled]
     own, coverages = _coverages(groups, said)
     # A sentence that says it itself goes before one that only stands under it.
@@ -206,7 +206,7 @@ def missing_words(question: str, candidates: Iterable[Candidate]) -> tuple[str, 
         return ()
     return tuple(
         word
-        for word in content_words(question)
+        for word in content_words(subject_of(question))
         if not _SPACELESS.search(word)
         and held.isdisjoint(spellings(word, tuple(languages)).every)
     )
