@@ -13,11 +13,13 @@ from kept.few_shot.questionnaire import Questionnaire
 from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder, Vectors
 from kept.kernel.record import Selection
+from kept.models.embedders.call_limit import CallLimit, limited
 from kept.models.prompts.fence import neutral
 
 OPENING = "<Reference Examples>"
 CLOSING = "</Reference Examples>"
 TIMEOUT_SECONDS = 300.0
+TIMEOUT_VARIABLE = "EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS"
 FEWEST_CHARS = 8
 NAMED = 10
 
@@ -180,9 +182,13 @@ def _within(seconds: float, embedder: Embedder, texts: Sequence[str]) -> Vectors
     """
     done: Future[Vectors] = Future()
 
+    limit = CallLimit(seconds, TIMEOUT_VARIABLE)
+
     def work() -> None:
         try:
-            done.set_result(embedder.embed(texts))
+            # The limit on a single request to the service may be shorter than this.
+            with limited(limit):
+                done.set_result(embedder.embed(texts))
         except BaseException as error:  # noqa: BLE001 -- raised again in the caller
             done.set_exception(error)
 
@@ -194,6 +200,6 @@ def _within(seconds: float, embedder: Embedder, texts: Sequence[str]) -> Vectors
             return done.result()
         msg = (
             f"{embedder.id} did not embed {len(texts)} texts within {seconds:g} s; "
-            "raise EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS or check the service"
+            f"raise {TIMEOUT_VARIABLE} or check the service"
         )
         raise EmbedderError(msg) from error

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from kept.errors import BadVectorError, EmbedderError, InputError, SettingsError
+from kept.few_shot.references import Evidence
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.embedders.openai import OpenAiEmbedder
 from kept.testing.contracts import EmbedderContract
@@ -115,6 +116,12 @@ def with_status(
 def hang(exchange: Exchange) -> None:
     exchange.server.released.wait()
     exchange.close_connection = True
+
+
+def late(exchange: Exchange) -> None:
+    """Answer after half a second."""
+    time.sleep(0.5)
+    well(exchange)
 
 
 def hang_up(exchange: Exchange) -> None:
@@ -315,6 +322,28 @@ def test_a_server_that_hangs_times_out(
 
     assert time.monotonic() - started < 60
     assert len(server.requests) <= 1
+
+
+def test_a_limit_of_the_call_wins_over_the_embedders(
+    server: EmbeddingServer, build: Build
+) -> None:
+    """A participant's evidence may take longer than other texts.
+
+    Spec 37: "If you see `LLM request timed out after ...s`, confirm
+    EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS matches that value". A shorter limit of the embedder does not cut the call, and each error names the
+    variable that it comes from.
+    """
+    embedder = build(timeout_seconds=0.2)
+    evidence = Evidence({"Sleep": "up at four"})
+
+    server.behaviours = [late]
+    assert set(evidence.embedded(embedder, timeout_seconds=60.0)) == {"Sleep"}
+    server.behaviours = [late]
+    with pytest.raises(EmbedderError, match="raise EMBEDDING_QUERY_EMBED_TIMEOUT"):
+        evidence.embedded(embedder, timeout_seconds=0.1)
+    server.behaviours = [late]
+    with pytest.raises(EmbedderError, match="raise KEPT_EMBEDDER_TIMEOUT_SECONDS"):
+        embedder.embed(["a"])
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,10 @@ class FewShotSettings(PresetSettings):
         default=True, description="Embed all evidence of a participant in one call"
     )
     query_embed_timeout_seconds: int = Field(
-        default=300, ge=1, le=3600, description="Time-out of that call"
+        default=300,
+        ge=1,
+        le=3600,
+        description="Time-out of that call, instead of the embedder's own",
     )
 
 

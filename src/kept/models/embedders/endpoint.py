@@ -7,14 +7,20 @@ from typing import Any, NoReturn
 import httpx
 
 from kept.errors import EmbedderError, SettingsError
+from kept.models.embedders.call_limit import CallLimit, call_limit
 
 RETRIED_STATUSES = frozenset({429, 503})
 LONGEST_WAIT_SECONDS = 30.0
 SHOWN_CHARS = 200
+TIMEOUT_VARIABLE = "KEPT_EMBEDDER_TIMEOUT_SECONDS"
 
 
 class Endpoint:
-    """A path below *base_url* that takes JSON; the key never shows in an error."""
+    """A path below *base_url* that takes JSON; the key never shows in an error.
+
+    A caller that sets a limit for its own call is given that instead of
+    *timeout_seconds*.
+    """
 
     def __init__(  # noqa: PLR0913 -- what a connection needs to know
         self,
@@ -28,7 +34,7 @@ class Endpoint:
     ) -> None:
         self._url = _joined(base_url, path)
         self._key = _usable_key(api_key)
-        self._timeout_seconds = timeout_seconds
+        self._limit = CallLimit(timeout_seconds, TIMEOUT_VARIABLE)
         self._retries = retries
         self._retry_wait_seconds = retry_wait_seconds
         headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
@@ -97,17 +103,20 @@ class Endpoint:
         return body
 
     def _fail_late(self, error: Exception) -> NoReturn:
+        limit = call_limit(self._limit)
+        own = " (timeout_seconds in Python)" if limit is self._limit else ""
         self.fail(
-            f"did not answer within {self._timeout_seconds:g} s",
-            "raise timeout_seconds, or lower batch_size",
+            f"did not answer within {limit.seconds:g} s",
+            f"raise {limit.variable}{own}, or send fewer texts at a time",
             error,
         )
 
     def _once(self, request: Mapping[str, Any]) -> tuple[int, httpx.Headers, bytes]:
         """Send *request*; the time-out holds for the whole answer, not for a part."""
-        until = time.monotonic() + self._timeout_seconds
+        seconds = call_limit(self._limit).seconds
+        until = time.monotonic() + seconds
         with self._client.stream(
-            "POST", self._url, json=request, timeout=self._timeout_seconds
+            "POST", self._url, json=request, timeout=seconds
         ) as reply:
             blocks = []
             for block in reply.iter_bytes():
