@@ -43,6 +43,7 @@ class Known:
     """MiniLM's vectors of some questions, looked up instead of computed."""
 
     near_match_distance = MiniLmEmbedder.near_match_distance
+    distance_thresholds = MiniLmEmbedder.distance_thresholds
     near_duplicate_cosine = MiniLmEmbedder.near_duplicate_cosine
 
     def __init__(self, texts: list[str]) -> None:

@@ -34,6 +34,7 @@ class Lookup:
     """
 
     near_match_distance = MiniLmEmbedder.near_match_distance
+    distance_thresholds = MiniLmEmbedder.distance_thresholds
     near_duplicate_cosine = MiniLmEmbedder.near_duplicate_cosine
 
     def __init__(self, given: Given, id_: str, dimension: int) -> None:

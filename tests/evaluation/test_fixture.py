@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -24,9 +25,11 @@ from kept.evaluation.fixture import (
 )
 from kept.evaluation.fixture_arms import (
     FixturePassage,
+    FixtureReport,
     FixtureSystem,
     FixtureVerdict,
     PhaseZero,
+    ShownAnswer,
     miss_reason,
     run_fixture,
     targets,
@@ -74,14 +77,15 @@ def lexical(passages: Sequence[FixturePassage], question: str) -> Selection:
     return Selection(tuple(ordered[:3]), tuple(ordered[3:]), (step,))
 
 
-def extracted(question: str, passages: Sequence[FixturePassage]) -> str:
+def extracted(question: str, passages: Sequence[FixturePassage]) -> ShownAnswer:
     """Answer with the sentence that shares most words with the question."""
     words = set(content_words(question))
     sentences = [" ".join(p.text.split()) for p in passages]
     pieces = [s for text in sentences for s in sentences_of(text)]
-    return max(
+    text = max(
         pieces, key=lambda s: len(words & set(content_words(s))), default="Unknown."
     )
+    return ShownAnswer(text=text)
 
 
 def system_for(fixture: Fixture) -> FixtureSystem:
@@ -138,9 +142,36 @@ def test_blind_system_falls_below_acceptance() -> None:
 
     report = run_fixture(fixture, blind)
 
-    assert report.failed == ("hits", "retrieval_on", "faithfulness")
+    assert report.failed == ("hits", "retrieval_on")
+    assert report.shares["faithfulness"] == 1
     assert report.verdict.exit_code == 20
     assert [o.miss and o.miss.kind for o in report.outcomes] == ["not_recalled"] * 3
+
+
+def test_a_refusal_is_graded_by_what_stands_beside_it() -> None:
+    """Eval target of the document: "Faithfulness remains: **1.0**".
+
+    A refusal states nothing; the sentences beside it are what the reader is shown.
+    """
+    fixture = load_fixture("acquisition")
+    own = passages_of(fixture)
+
+    def close(*beside: str) -> FixtureReport:
+        return run_fixture(
+            fixture,
+            replace(
+                system_for(fixture),
+                answer=lambda question, passages: ShownAnswer(
+                    text="No bees here; 7 people looked.", refused=True, beside=beside
+                ),
+            ),
+        )
+
+    silent, shown, made_up = close(), close(own[0].text), close("Bees cost $9 million.")
+
+    assert (silent.shares["retrieval_on"], silent.shares["faithfulness"]) == (0, 1)
+    assert (shown.shares["retrieval_on"], shown.shares["faithfulness"]) == (1, 1)
+    assert made_up.shares["faithfulness"] == 0
 
 
 def test_retrieval_alone_is_judged_without_an_answerer() -> None:

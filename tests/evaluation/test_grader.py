@@ -266,6 +266,23 @@ def test_answer_without_a_claim_is_faithful() -> None:
     assert faithfulness("", ["x"]).score == 1.0
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        "Unknown.",
+        "I don't know.",
+        "I couldn't find relevant documents for this question.",
+        "These passages are close, but I do not see the answer in them.",
+        "The passages do not mention a price.",
+        "There is not enough information to answer.",
+    ],
+)
+def test_a_refusal_states_nothing(refusal: str) -> None:
+    """It is faithful, and what is claimed beside it is still held to the passages."""
+    assert faithfulness(refusal, ["Bees fly."]).score == 1.0
+    assert faithfulness(f"{refusal} It costs $9 million.", ["Bees fly."]).score == 0.0
+
+
 PIECES = st.lists(
     st.sampled_from(
         [

@@ -99,6 +99,7 @@ class Embedding:
     id: str = "counting"
     dimension: int = 0
     near_match_distance: float = 0.1
+    distance_thresholds: tuple[float, float] = (0.42, 0.5)
     near_duplicate_cosine: float = 0.9
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -63,19 +63,31 @@ class FixturePassage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownAnswer:
+    """What a reader is shown: an answer, or a refusal and *beside* it sentences.
+
+    The sentences are those of the sources that meet the question best, word for word.
+    """
+
+    text: str
+    refused: bool = False
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FixtureSystem:
     """The system under test, as callables.
 
     *search* runs the real query path among the distractors, *oracle* returns the
-    document's own nearest chunks, *answer* writes an answer from passages (none
-    for the closed book). Without *answer* only retrieval is judged.
+    document's own nearest chunks, *answer* answers from passages (none for the
+    closed book). Without *answer* only retrieval is judged.
     """
 
     ingested: PhaseZero
     chunks: tuple[FixturePassage, ...]
     search: Callable[[str], Selection]
     oracle: Callable[[str], Sequence[FixturePassage]]
-    answer: Callable[[str, Sequence[FixturePassage]], str] | None = None
+    answer: Callable[[str, Sequence[FixturePassage]], ShownAnswer] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,9 +105,14 @@ class Miss:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmAnswer:
-    """One arm's answer with its grade and its faithfulness."""
+    """One arm's answer with its grade and its faithfulness.
+
+    What stands *beside* a refusal is graded in its place.
+    """
 
     text: str
+    refused: bool
+    beside: tuple[str, ...]
     grade: Grade
     faithfulness: Faithfulness
 
@@ -213,11 +230,15 @@ def _answer(
 ) -> ArmAnswer | None:
     if system.answer is None:
         return None
-    text = system.answer(question.question, passages)
+    shown = system.answer(question.question, passages)
+    # A refusal states nothing, so all that can be unfaithful is what stands beside it.
+    stated = "\n".join(shown.beside) if shown.refused else shown.text
     return ArmAnswer(
-        text=text,
-        grade=grade(question.expected, text),
-        faithfulness=faithfulness(text, [p.text for p in passages]),
+        text=shown.text,
+        refused=shown.refused,
+        beside=shown.beside,
+        grade=grade(question.expected, stated),
+        faithfulness=faithfulness(stated, [p.text for p in passages]),
     )
 
 

@@ -16,6 +16,7 @@ from kept.evaluation.fixture_arms import (
     FixtureReport,
     FixtureSystem,
     PhaseZero,
+    ShownAnswer,
     run_fixture,
 )
 from kept.ingest.ingestion import Handed
@@ -157,6 +158,13 @@ class _IngestedFixture:
         found = self._base.retriever(unsifted)(request).selection.candidates
         return [c for c in found if c.id in request.pinned and c.vector is not None]
 
-    def _answer(self, question: str, passages: Sequence[FixturePassage]) -> str:
+    def _answer(self, question: str, passages: Sequence[FixturePassage]) -> ShownAnswer:
         candidates = tuple(self._seen[p.chunk_id] for p in passages)
-        return self._answerer(question, Selection(candidates)).text
+        answer = self._answerer(question, Selection(candidates))
+        return ShownAnswer(
+            text=answer.text,
+            refused=answer.kind in {"passages", "none"},
+            beside=tuple(c.snippet for c in answer.citations if c.cited)
+            if answer.kind == "passages"
+            else (),
+        )

@@ -35,6 +35,17 @@ _MARKER = re.compile(r"\[\d+\]")
 # An own, simple splitter: a grader must not change its verdicts when the splitter of
 # the product does.
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
+_REFUSAL = re.compile(
+    r"^(?:unknown|not found|no answer|n/a)\W*$"
+    r"|\b(?:i|we)(?:['\u2019]m| am|['\u2019]re| are)?(?: \w+)? "
+    r"(?:unable|sorry|can(?:no|['\u2019])t|(?:could|do|did)(?: not|n['\u2019]t))"
+    r" (?:\w+ )?(?:know|find|see|say|answer|tell|have|determine)\b"
+    r"|\b(?:insufficient|not enough|no) (?:information|context|data)\b"
+    r"|\b(?:passages?|documents?|sources?|texts?|context|information)\b.{0,40}"
+    r"\b(?:do|does|did)(?: not|n['\u2019]t) "
+    r"(?:mention|contain|provide|include|specify|say|state|answer|give)\b",
+    re.IGNORECASE,
+)
 _CAPITAL = re.compile(r"\b[A-Z][\w&-]+")
 
 
@@ -72,9 +83,13 @@ def faithfulness(answer: str, passages: Sequence[str]) -> Faithfulness:
     """Check each sentence of *answer* against *passages*.
 
     A sentence is supported if every quantity and most words of it occur there. An
-    answer without claims is faithful.
+    answer without claims is faithful, and a refusal claims nothing.
     """
-    sentences = [s for s in sentences_of(_unmarked(answer)) if content_words(s)]
+    sentences = [
+        s
+        for s in sentences_of(_unmarked(answer))
+        if content_words(s) and not _REFUSAL.search(s)
+    ]
     source = " \n".join(passages)
     known = frozenset(content_words(source))
     stated = quantities(source)

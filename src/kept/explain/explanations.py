@@ -250,7 +250,8 @@ class _Explainer:
         self, rerun: Rerun, chunk_ids: frozenset[str], needed: int | None
     ) -> tuple[tuple[SettingChange, ...], tuple[SettingChange, ...]]:
         """Return the verified changes of one setting, or else those of several."""
-        start = Trial(self.configured, self.request.k)
+        # A setting that is left to the embedder can be turned from its number.
+        start = Trial(self.configured.filled(self.parts), self.request.k)
         search = ChangeSearch(rerun, asked_once(self.parts), start, chunk_ids, needed)
         singles = self._verified(search, search.singles()[:ALTERNATIVES])
         if singles:

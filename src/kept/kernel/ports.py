@@ -35,6 +35,14 @@ class Embedder(Protocol):
         ...
 
     @property
+    def distance_thresholds(self) -> tuple[float, float]:
+        """Two distances that most right passages lie within, strict and fallback.
+
+        Few unrelated passages lie within the first.
+        """
+        ...
+
+    @property
     def near_duplicate_cosine(self) -> float:
         """The cosine from which two openings count as near duplicates."""
         ...

@@ -464,6 +464,7 @@ class KnowledgeBase(Closing):
         """What presets need from outside."""
         return Parts(
             near_match_distance=self.embedder.near_match_distance,
+            distance_thresholds=self.embedder.distance_thresholds,
             judge=self.models.judge(),
             reranker=self.models.reranker(),
             known_cosines=known_cosines(self.embedder.id),

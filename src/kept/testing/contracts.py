@@ -137,11 +137,13 @@ class EmbedderContract(ABC):
         assert embedder.id == self.embedder().id
 
     def test_thresholds_are_sensible(self) -> None:
-        """A near match is near, and a near duplicate is nearer still."""
+        """A near match is near, a near duplicate is nearer, a far passage is far."""
         embedder = self.embedder()
+        strict, fallback = embedder.distance_thresholds
 
         assert 0 < embedder.near_match_distance < 1
         assert 0 < embedder.near_duplicate_cosine <= 1
+        assert embedder.near_match_distance < strict <= fallback <= 1
 
 
 def _assert_usable(vectors: Vectors, count: int, dimension: int) -> None:

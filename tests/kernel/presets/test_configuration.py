@@ -82,7 +82,7 @@ def test_a_setting_out_of_range_is_refused(
         ),
         (
             "near_match",
-            {"fallback_distance_threshold": 0.1},
+            {"fallback_distance_threshold": 0.1, "strict_distance_threshold": 0.42},
             "AI_RETRIEVER_FALLBACK_DISTANCE_THRESHOLD is 0.1; expected at least 0.42",
         ),
         (

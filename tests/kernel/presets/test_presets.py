@@ -203,6 +203,32 @@ def test_default_can_leave_single_guards_out() -> None:
     assert off.gate is None
 
 
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ({}, (0.49, 0.55, 0.65)),
+        ({"soft_score_limit": 0.3}, (0.3, 0.55, 0.65)),
+        ({"strict_distance_threshold": 0.7}, (0.52, 0.7, 0.7)),
+        ({"fallback_distance_threshold": 0.5}, (0.40, 0.5, 0.5)),
+    ],
+)
+def test_near_match_takes_its_limits_from_the_embedder(
+    own: dict[str, float], expected: tuple[float, float, float]
+) -> None:
+    """The document's .40, .42 and .50 belong to the embedder they were set with."""
+    parts = Parts(near_match_distance=0.2, distance_thresholds=(0.55, 0.65))
+    chosen = preset("near_match")
+    limits = (SoftScoreLimit(expected[0]), DistanceThresholds(*expected[1:]))
+
+    made = chosen.plan(chosen.configure(own), parts).pipeline.stages
+
+    assert (
+        tuple(s for s in made if s.name in {limits[0].name, limits[1].name}) == limits
+    )
+    original = chosen.plan(chosen.configure({}), PARTS).pipeline.stages
+    assert {SoftScoreLimit(0.40), DistanceThresholds(0.42, 0.50)} <= set(original)
+
+
 def test_few_shot_defaults_only_take_the_top() -> None:
     """With no flags set, selection is what it was before the guardrails."""
     assert plan("few_shot").pipeline == Pipeline.of(LabelRequired(), TopK(2))

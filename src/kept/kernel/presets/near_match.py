@@ -13,6 +13,7 @@ from kept.kernel.presets.plan import (
     Plan,
     Preset,
 )
+from kept.kernel.signals import PLACES
 from kept.kernel.stages import (
     Composite,
     DistanceThresholds,
@@ -26,6 +27,9 @@ from kept.kernel.stages import (
     TopK,
 )
 
+# The original's limit is .40 where its fallback distance is .50: the .6 of it that
+# distance weighs, what a document of no known quality pays (.085), and a little more.
+OF_DISTANCE, OF_ATTRIBUTES = 0.60, 0.10
 INTENTS = ("educational", "persuasive", "story", "contrarian", "emotional", "other")
 
 
@@ -47,20 +51,26 @@ class NearMatchSettings(PresetSettings):
     top_n: int = Field(
         default=50, ge=1, le=10_000, description="How many vector search brings"
     )
-    soft_score_limit: float = Field(
-        default=0.40,
+    soft_score_limit: float | None = Field(
+        default=None,
         ge=0.0,
         le=2.0,
-        description="Drop candidates whose composite score is above this",
+        description="Drop candidates whose composite score is above this "
+        "(none: 0.6 of the fallback threshold and 0.1)",
     )
-    strict_distance_threshold: float = Field(
-        default=0.42, ge=0.0, le=2.0, description="Drop candidates beyond this distance"
-    )
-    fallback_distance_threshold: float = Field(
-        default=0.50,
+    strict_distance_threshold: float | None = Field(
+        default=None,
         ge=0.0,
         le=2.0,
-        description="... or beyond this one, if nothing met the strict one",
+        description="Drop candidates beyond this distance "
+        "(none: the embedder's own measured threshold)",
+    )
+    fallback_distance_threshold: float | None = Field(
+        default=None,
+        ge=0.0,
+        le=2.0,
+        description="... or beyond this one, if nothing met the strict one "
+        "(none: the embedder's own)",
     )
     sparse_recall_enable: bool = Field(
         default=True, description="Inject the nearest chunk of a very small document"
@@ -96,11 +106,40 @@ class NearMatchSettings(PresetSettings):
 
     @model_validator(mode="after")
     def _bounds_in_order(self) -> Self:
-        self.demand_order("strict_distance_threshold", "fallback_distance_threshold")
+        if None not in (
+            self.strict_distance_threshold,
+            self.fallback_distance_threshold,
+        ):
+            self.demand_order(
+                "strict_distance_threshold", "fallback_distance_threshold"
+            )
         self.demand_order(
             "small_dense_assist_min_chunks", "small_dense_assist_max_chunks"
         )
         return self
+
+
+def filled(settings: NearMatchSettings, parts: Parts) -> NearMatchSettings:
+    """Return *settings* with the embedder's numbers where they have none.
+
+    A number of one's own moves the other threshold along, so that the two stay in
+    order.
+    """
+    strict, fallback = parts.distance_thresholds
+    own_strict = settings.strict_distance_threshold
+    own_fallback = settings.fallback_distance_threshold
+    if own_fallback is not None:
+        strict, fallback = min(strict, own_fallback), own_fallback
+    if own_strict is not None:
+        strict, fallback = own_strict, max(own_strict, fallback)
+    soft = settings.soft_score_limit
+    return settings.changed(
+        strict_distance_threshold=strict,
+        fallback_distance_threshold=fallback,
+        soft_score_limit=round(OF_DISTANCE * fallback + OF_ATTRIBUTES, PLACES)
+        if soft is None
+        else soft,
+    )
 
 
 def build(settings: NearMatchSettings, parts: Parts, k: int) -> Plan:
@@ -113,11 +152,10 @@ def build(settings: NearMatchSettings, parts: Parts, k: int) -> Plan:
             sparse_recall(settings),
             small_dense(settings),
             Composite(),
-            SoftScoreLimit(settings.soft_score_limit),
-            DistanceThresholds(
-                settings.strict_distance_threshold,
-                settings.fallback_distance_threshold,
-            ),
+            None
+            if settings.soft_score_limit is None
+            else SoftScoreLimit(settings.soft_score_limit),
+            thresholds(settings),
             OnePerDocument(),
             ExcerptCap(settings.excerpt_cap, settings.protected_excerpt_bypass),
             PerIntentCap({name: getattr(settings, f"{name}_cap") for name in INTENTS}),
@@ -127,6 +165,15 @@ def build(settings: NearMatchSettings, parts: Parts, k: int) -> Plan:
         depth=settings.top_n,
         legs=("dense",),
     )
+
+
+def thresholds(settings: NearMatchSettings) -> DistanceThresholds | None:
+    """Return the stage of the two distances, once they are known."""
+    strict = settings.strict_distance_threshold
+    fallback = settings.fallback_distance_threshold
+    if strict is None or fallback is None:
+        return None
+    return DistanceThresholds(strict, fallback)
 
 
 def sparse_recall(settings: NearMatchSettings) -> SparseRecall | None:
@@ -155,4 +202,5 @@ NEAR_MATCH = Preset(
     settings=NearMatchSettings,
     k_setting="return_k",
     build=build,
+    filled=filled,
 )

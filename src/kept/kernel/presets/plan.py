@@ -20,11 +20,13 @@ MAX_K = 1000
 class Parts:
     """What a preset may need from outside.
 
-    *near_match_distance* is the embedder's own. With *known_cosines*, what a
-    cosine of the embedder means has been measured.
+    *near_match_distance* and *distance_thresholds* are the embedder's own; the
+    thresholds of the near-match document are for those that have none. With
+    *known_cosines*, what a cosine of the embedder means has been measured.
     """
 
     near_match_distance: float
+    distance_thresholds: tuple[float, float] = (0.42, 0.50)
     judge: Judge | None = None
     reranker: Reranker | None = None
     known_cosines: bool = False
@@ -93,11 +95,17 @@ class Plan:
         return tuple(depths)
 
 
+def as_they_are(settings: Any, parts: Parts) -> Any:  # noqa: ANN401 -- of any preset
+    """Return *settings* that have no number of the embedder's."""
+    return settings
+
+
 @dataclass(frozen=True)
 class Preset:
     """A named way to choose passages: settings, and how to build a plan of them.
 
-    *k_setting* is the field that says how many come back.
+    *k_setting* is the field that says how many come back. *filled* puts the numbers
+    of the embedder in use where the settings leave them open.
     """
 
     name: str
@@ -105,6 +113,7 @@ class Preset:
     settings: type[PresetSettings]
     k_setting: str
     build: Callable[[Any, Parts, int], Plan]
+    filled: Callable[[Any, Parts], Any] = as_they_are
 
     def configure(
         self, overrides: Mapping[str, object] | None = None
@@ -125,7 +134,7 @@ class Preset:
         if not 1 <= wanted <= MAX_K:
             msg = f"k is {wanted!r}; expected a whole number from 1 to {MAX_K}"
             raise SettingsError(msg)
-        plan = self.build(settings, parts, wanted)
+        plan = self.build(self.filled(settings, parts), parts, wanted)
         stages = (Pin(), *plan.pipeline.stages) if pins else plan.pipeline.stages
         left_out = settings.without_stages
         if left_out:
@@ -146,6 +155,10 @@ class Configured:
     def changed(self, **values: Any) -> Self:  # noqa: ANN401 -- checked by the settings
         """Return the same preset with other *values*, or refuse them."""
         return replace(self, settings=self.settings.changed(**values))
+
+    def filled(self, parts: Parts) -> Self:
+        """Return the preset with the embedder's numbers where it leaves them open."""
+        return replace(self, settings=self.preset.filled(self.settings, parts))
 
     def plan(self, parts: Parts, *, k: int | None = None, pins: bool = False) -> Plan:
         """Return the plan of a query that wants *k* back, and pins chunks or not.

@@ -182,6 +182,11 @@ class SpreadEmbedder:
         return self.local.near_match_distance
 
     @property
+    def distance_thresholds(self) -> tuple[float, float]:
+        """Two distances that most right passages lie within."""
+        return self.local.distance_thresholds
+
+    @property
     def near_duplicate_cosine(self) -> float:
         """The cosine from which two openings count as near duplicates."""
         return self.local.near_duplicate_cosine

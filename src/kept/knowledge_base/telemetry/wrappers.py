@@ -70,6 +70,11 @@ class SpannedEmbedder:
         return self.inner.near_match_distance
 
     @property
+    def distance_thresholds(self) -> tuple[float, float]:
+        """Two distances that most right passages lie within."""
+        return self.inner.distance_thresholds
+
+    @property
     def near_duplicate_cosine(self) -> float:
         """The cosine from which openings count as near duplicates."""
         return self.inner.near_duplicate_cosine

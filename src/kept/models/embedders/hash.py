@@ -58,12 +58,15 @@ class HashEmbedder:
     0.08 and at most 0.31; pages revised lightly (Jaccard of 5-word shingles from
     0.9 to 1) have a median of 0.99. Within a distance of 0.45 lie 90 % of sentences
     copied from a passage and 24 Cranfield question-passage pairs, 23 of them judged
-    relevant.
+    relevant. Of the right passages among the nearest three of SQuAD 2 and SciFact,
+    72 % lie within the strict threshold and 96 % within the fallback; questions that
+    neither set answers have a passage within the strict one in 8 % of cases.
     Of a text longer than 100,000 characters only that much is read.
     """
 
     dimension: int = 512
     near_match_distance: float = 0.45
+    distance_thresholds: tuple[float, float] = (0.75, 0.82)
     near_duplicate_cosine: float = 0.90
 
     def __post_init__(self) -> None:

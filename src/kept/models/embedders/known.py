@@ -31,6 +31,11 @@ class Known:
         return self.embedder.near_match_distance
 
     @property
+    def distance_thresholds(self) -> tuple[float, float]:
+        """The embedder's own."""
+        return self.embedder.distance_thresholds
+
+    @property
     def near_duplicate_cosine(self) -> float:
         """The embedder's own."""
         return self.embedder.near_duplicate_cosine

@@ -35,13 +35,17 @@ class MiniLmEmbedder:
     Measured on Cranfield and SQuAD 2: within a distance of 0.20 lie 27
     question-passage pairs of Cranfield, 26 of them judged relevant; 0.3 % of SQuAD
     questions have a paragraph other than their own so near; about 40 % of sentences
-    copied from a passage of 800 characters are so near to it.
+    copied from a passage of 800 characters are so near to it. Of the right passages
+    among the nearest three of SQuAD 2 and SciFact, 89 % lie within the strict
+    threshold and 98 % within the fallback; questions of Natural Questions, which
+    neither set answers, have a passage within the strict one in 2 % of cases.
     """
 
     threads: int = field(default_factory=all_cores)
     device: Device = "auto"
     progress: Progress = field(default=models.silent, compare=False)
     near_match_distance: float = 0.20
+    distance_thresholds: tuple[float, float] = (0.55, 0.65)
     near_duplicate_cosine: float = 0.97
 
     @property

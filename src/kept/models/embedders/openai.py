@@ -44,10 +44,12 @@ class OpenAiEmbedder(Closing):
         retries: int = 3,
         retry_wait_seconds: float = 0.5,
         near_match_distance: float = 0.20,
+        distance_thresholds: tuple[float, float] = (0.42, 0.50),
         near_duplicate_cosine: float = 0.97,
     ) -> None:
         self.model = model
         self.near_match_distance = near_match_distance
+        self.distance_thresholds = distance_thresholds
         self.near_duplicate_cosine = near_duplicate_cosine
         self._expected = dimension
         self._extra = {"dimensions": dimension} if send_dimension and dimension else {}
