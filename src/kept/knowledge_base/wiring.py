@@ -67,7 +67,7 @@ def refuse_misconfigured(settings: Settings) -> None:
 
 def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedder:
     """Return the embedder that the settings name."""
-    name = _embedder_name(settings)
+    name = embedder_name(settings)
     if name == "hash":
         return HashEmbedder()
     if name == "minilm":
@@ -92,7 +92,7 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
     )
 
 
-def _embedder_name(settings: Settings) -> str:
+def embedder_name(settings: Settings) -> str:
     """Return which embedder is meant; the grants preset has a variable of its own."""
     if settings.preset == "grants":
         grants = preset("grants").configure()

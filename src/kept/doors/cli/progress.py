@@ -9,7 +9,7 @@ _THOUSAND = 1000
 
 
 @contextmanager
-def bar(title: str) -> Iterator[Report]:
+def bar(title: str, *, of_bytes: bool = False) -> Iterator[Report]:
     """Show a bar while work goes on; *report* takes a step's name, done and total."""
     if not sys.stderr.isatty():
         yield lambda step, done, total: None
@@ -17,6 +17,7 @@ def bar(title: str) -> Iterator[Report]:
     from rich.console import Console  # noqa: PLC0415 -- slow to load, only for people
     from rich.progress import (  # noqa: PLC0415
         BarColumn,
+        DownloadColumn,
         MofNCompleteColumn,
         Progress,
         TextColumn,
@@ -26,7 +27,7 @@ def bar(title: str) -> Iterator[Report]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        DownloadColumn() if of_bytes else MofNCompleteColumn(),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
