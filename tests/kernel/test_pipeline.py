@@ -28,8 +28,10 @@ from kept.kernel.pipeline import (
     Stage,
     ranked,
 )
+from kept.kernel.ports import Opinion
 from kept.kernel.presets import PRESETS, Parts
 from kept.kernel.record import (
+    JUDGED,
     Decision,
     Outcome,
     Reason,
@@ -142,7 +144,6 @@ QUALITY = (
     st.just(TagFilter()),
     st.just(LabelRequired()),
     st.just(OnePerDocument()),
-    st.just(AskJudge(ScriptedJudge(frozenset(f"c{n:02}" for n in range(0, 14, 2))))),
     st.builds(Diversity, places, eighths),
     st.builds(DocumentLimit, places),
     st.just(OpportunisticRerank(RelevanceReranker(), 0.2, 0.9, window=3)),
@@ -157,6 +158,9 @@ LIMITS = (
     st.builds(CharBudget, st.integers(1, 40), st.sampled_from(["stop", "skip"])),
     st.builds(TokenBudget, st.integers(1, 40), st.sampled_from(["stop", "skip"])),
     st.builds(ReservedTokenBudget, st.integers(1, 40), st.just({"Sleep": 0.5})),
+)
+JUDGING = (
+    st.just(AskJudge(ScriptedJudge(frozenset(f"c{n:02}" for n in range(0, 14, 2))))),
 )
 ONCE = (OpportunisticRerank, MaximalMarginalRelevance)
 WEIGHED = (Fuse(), Composite())
@@ -178,7 +182,7 @@ def chains(
     return st.lists(st.one_of(*kinds), max_size=6).map(chain)
 
 
-any_chain = chains(*QUALITY, *LIMITS)
+any_chain = chains(*QUALITY, *LIMITS, *JUDGING)
 
 
 def names(pool: tuple[Candidate, ...] | list[Candidate]) -> set[str]:
@@ -261,7 +265,7 @@ def test_no_quality_filter_takes_a_near_match(
 
 @holds
 @given(a_pool(), any_chain)
-def test_a_near_match_leaves_as_overflow_or_not_at_all(
+def test_a_near_match_leaves_as_overflow_or_by_the_judge(
     pool: list[Candidate], chain: Pipeline
 ) -> None:
     """Pinned candidates do not leave."""
@@ -270,8 +274,22 @@ def test_a_near_match_leaves_as_overflow_or_not_at_all(
     near = {c.id for c in pool if c.signal("distance") <= NEAR}
     for decision in selection.decisions(Verdict.DROPPED):
         if decision.chunk_id in near:
-            assert decision.reason == Reason.PROTECTED_OVERFLOW
+            assert decision.reason in {Reason.PROTECTED_OVERFLOW, *JUDGED}
         assert decision.chunk_id not in PINNING.pinned
+
+
+@holds
+@given(a_pool(), chains(*QUALITY, *JUDGING))
+def test_only_what_the_judge_accepts_is_left(
+    pool: list[Candidate], chain: Pipeline
+) -> None:
+    """Spec 36: "Include only `accept` references", near matches included."""
+    judges = [s.judge for s in chain.stages if isinstance(s, AskJudge)]
+
+    left = chain(QUERY, pool).candidates
+
+    for judge in judges:
+        assert set(judge.review(QUERY, left)) <= {Opinion.ACCEPT}
 
 
 @holds
@@ -289,10 +307,10 @@ def test_the_unprotected_never_cost_a_near_match_its_place(
 
 
 PREFIX_STABLE = (
+    *JUDGING,
     st.builds(CharBudget, st.integers(1, 40), st.sampled_from(["stop", "skip"])),
     st.builds(TokenBudget, st.integers(1, 40), st.sampled_from(["stop", "skip"])),
     st.builds(AcceptedCap, places),
-    st.just(AskJudge(ScriptedJudge(frozenset(f"c{n:02}" for n in range(0, 14, 2))))),
 )
 
 

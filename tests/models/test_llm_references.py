@@ -79,7 +79,7 @@ def test_only_accepted_references_are_shown(judged: None, served: Served) -> Non
         assert all("Reference, scored 3:" in prompt_of(r) for r in server.requests)
     steps = {s["stage"]: s for s in shown["items"]["Sleep"]["record"]["stages"]}
     assert (steps["ask_judge"]["before"], steps["ask_judge"]["after"]) == (2, 1)
-    assert [d["reason"] for d in steps["ask_judge"]["decisions"]] == ["judged_reject"]
+    assert [d["reason"] for d in steps["ask_judge"]["decisions"]] == ["judge_rejected"]
     assert shown["text"].count("Score:") == 1
 
 

@@ -20,6 +20,7 @@ from kept.kernel.model import Candidate, Query
 from kept.kernel.pool import Pool
 from kept.kernel.record import (
     DROPPED,
+    JUDGED,
     OVERFLOW,
     Decision,
     Outcome,
@@ -203,6 +204,7 @@ def check(stage: str, before: Whole, outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
     given, kept = _ids(before), _ids(outcome.kept)
     dropped, added, overflow, seated_out = _ids_by_verdict(outcome.decisions)
+    judged = {d.chunk_id for d in outcome.decisions if d.reason in JUDGED}
     protected = {c.chunk.id for c in before if c.protected}
     pinned = {c.chunk.id for c in before if c.pinned}
     still = {c.chunk.id for c in outcome.kept if c.protected} if protected else NO_IDS
@@ -214,7 +216,10 @@ def check(stage: str, before: Whole, outcome: Outcome) -> None:
         ("dropped but never there", dropped - given),
         ("appeared without a reason", kept - given - added),
         ("stripped of protection", (protected & kept) - still),
-        ("protected but dropped", (protected - kept - overflow) | (pinned - kept)),
+        (
+            "protected but dropped",
+            (protected - kept - overflow - judged) | (pinned - kept),
+        ),
         ("protected but displaced", displaced),
     ):
         if broken:

@@ -112,8 +112,8 @@ class Reason(StrEnum):
     BEYOND_TOP_K = "trim_top_n", "Below the k best."
     CHAR_BUDGET = "char_budget", "Would exceed the budget of characters."
     TOKEN_BUDGET = "token_budget", "Would exceed the budget of tokens."
-    JUDGED_REJECT = "judged_reject", "The judge rejected it."
-    JUDGED_UNSURE = "judged_unsure", "The judge was unsure, which counts as reject."
+    JUDGE_REJECTED = "judge_rejected", "The judge rejected it, protected or not."
+    JUDGE_UNSURE = "judge_unsure", "The judge was unsure, which counts as reject."
     ACCEPTED_CAP = "accepted_cap", "Accepted, but enough others were before it."
 
 
@@ -126,6 +126,8 @@ class Refused(StrEnum):
 
 DROPPED, SPARED, PROTECTED = Verdict.DROPPED, Verdict.SPARED, Verdict.PROTECTED
 OVERFLOW = Reason.PROTECTED_OVERFLOW
+# Protection shields from scores, limits and penalties, and not from the judge.
+JUDGED = frozenset({Reason.JUDGE_REJECTED, Reason.JUDGE_UNSURE})
 
 
 @dataclass(frozen=True, slots=True)

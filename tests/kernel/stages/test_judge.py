@@ -7,6 +7,7 @@ import pytest
 
 from kept.errors import BackendError, LLMResponseParseError, SettingsError
 from kept.kernel.model import Candidate, Query
+from kept.kernel.pipeline import Pipeline
 from kept.kernel.ports import Opinion
 from kept.kernel.stages import AcceptedCap, AskJudge
 from kept.testing.tables import (
@@ -45,17 +46,28 @@ class BrokenJudge:
 
 
 def test_only_the_accepted_go_on() -> None:
-    """Unsure counts as reject, under a reason of its own; the protected pass."""
-    judge = FixedJudge((Opinion.ACCEPT, Opinion.REJECT, Opinion.UNSURE, Opinion.REJECT))
-    pool = candidates("a 0.9\nb 0.8\nc 0.7\nd 0.6 !")
+    """Spec 36: "Include only `accept` references in the few-shot prompt".
+
+    "`unsure` is a first-class validator output and is treated like reject (filtered
+    out)." Protection is no way around the judge; only a pinned candidate stays.
+    """
+    reject, unsure = Opinion.REJECT, Opinion.UNSURE
+    judge = FixedJudge((Opinion.ACCEPT, reject, unsure, reject, unsure, reject))
+    pool = candidates("a 0.9\nb 0.8\nc 0.7\nd 0.6 !\ne 0.5 !\nf 0.4 *")
+    rejected = {"opinion": "reject", "needed": "accept"}
+    unknown = {"opinion": "unsure", "needed": "accept"}
 
     outcome = AskJudge(judge)(QUERY, pool)
+    selection = Pipeline.of(AskJudge(judge))(QUERY, pool)
 
-    assert sorted(ids(outcome)) == ["a", "d"]
-    assert decisions_in(outcome) == [
-        ("d", "spared", "judged_reject", {"opinion": "reject", "needed": "accept"}),
-        ("b", "dropped", "judged_reject", {"opinion": "reject", "needed": "accept"}),
-        ("c", "dropped", "judged_unsure", {"opinion": "unsure", "needed": "accept"}),
+    assert sorted(ids(outcome)) == ["a", "f"]
+    assert {c.id for c in selection.candidates} == {"a", "f"}
+    assert sorted(decisions_in(outcome)) == [
+        ("b", "dropped", "judge_rejected", rejected),
+        ("c", "dropped", "judge_unsure", unknown),
+        ("d", "dropped", "judge_rejected", {**rejected, "protected": True}),
+        ("e", "dropped", "judge_unsure", {**unknown, "protected": True}),
+        ("f", "spared", "judge_rejected", {**rejected, "protected": True}),
     ]
 
 

@@ -9,21 +9,24 @@ from kept.kernel.columns import (
     allotted,
     by_columns,
 )
-from kept.kernel.model import Candidate, Query
+from kept.kernel.model import Candidate, Query, Scalar
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Judge, Opinion
 from kept.kernel.record import (
-    Drop,
+    DROPPED,
+    SPARED,
+    Decision,
     Outcome,
     Reason,
-    sift,
+    decided,
+    seated,
 )
 from kept.kernel.stages.bounds import demand
 
 _EXPECTED = ", ".join(Opinion)
 _REASON = {
-    Opinion.REJECT: Reason.JUDGED_REJECT,
-    Opinion.UNSURE: Reason.JUDGED_UNSURE,
+    Opinion.REJECT: Reason.JUDGE_REJECTED,
+    Opinion.UNSURE: Reason.JUDGE_UNSURE,
 }
 
 
@@ -31,8 +34,9 @@ _REASON = {
 class AskJudge:
     """Keep only what the judge accepts; unsure counts as reject.
 
-    There is no fallback: if the judge fails, so does the query. What is
-    protected stays whatever the judge thinks of it, as spared.
+    There is no fallback: if the judge fails, so does the query. A protected
+    candidate that is not accepted goes too; one that the caller pinned stays, as
+    spared.
     """
 
     name: ClassVar[str] = "ask_judge"
@@ -44,16 +48,22 @@ class AskJudge:
         if not candidates:
             return Outcome(candidates)
         opinions = self._opinions(query, candidates)
-
-        def unaccepted(candidate: Candidate) -> Drop | None:
+        kept: list[Candidate] = []
+        decisions: list[Decision] = []
+        for candidate in seated(candidates):
             opinion = opinions[candidate.id]
-            if opinion is Opinion.ACCEPT:
-                return None
-            return Drop.because(
-                _REASON[opinion], opinion=opinion, needed=Opinion.ACCEPT
-            )
-
-        return sift(candidates, unaccepted)
+            accepted = opinion is Opinion.ACCEPT
+            if accepted or candidate.pinned:
+                kept.append(candidate)
+            if accepted:
+                continue
+            evidence: dict[str, Scalar] = {"opinion": opinion, "needed": Opinion.ACCEPT}
+            if candidate.protected:
+                evidence["protected"] = True
+            verdict = SPARED if candidate.pinned else DROPPED
+            reason = _REASON[opinion]
+            decisions.append(decided(candidate.id, verdict, reason, evidence))
+        return Outcome(tuple(kept), tuple(decisions))
 
     def _opinions(
         self, query: Query, candidates: tuple[Candidate, ...]
