@@ -23,11 +23,7 @@ import numpy as np
 
 from kept.evaluation.calibrate.fit import Prior, fitted
 from kept.evaluation.calibrate.pairs import Judgement, Pairs, judged_pairs
-from kept.evaluation.probability_scores import (
-    auroc,
-    brier,
-    calibration_error,
-)
+from kept.evaluation.probability_scores import auroc, brier, calibration_error
 from kept.ingest.ingestion import Handed
 from kept.ingest.receipts import Source
 from kept.kernel.calibration import Calibration, save

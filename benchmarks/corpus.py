@@ -25,16 +25,8 @@ import numpy as np
 import platformdirs
 from numpy.typing import NDArray
 
-from kept.ingest.cutting import (
-    Cutting,
-    document_id,
-    drafted,
-)
-from kept.ingest.receipts import (
-    NewDocument,
-    Receipt,
-    Source,
-)
+from kept.ingest.cutting import Cutting, document_id, drafted
+from kept.ingest.receipts import NewDocument, Receipt, Source
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 from kept.models.embedders.minilm import MiniLmEmbedder

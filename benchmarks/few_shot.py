@@ -23,12 +23,7 @@ from typing import Any
 from kept.evaluation.selective import Attempt, risk_coverage
 from kept.few_shot.questionnaire import Item, Questionnaire
 from kept.few_shot.references import ReferenceBundle, check_split
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-    Query,
-)
+from kept.kernel.model import Candidate, Chunk, Document, Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets.few_shot import FEW_SHOT, FewShotSettings
 from kept.kernel.presets.plan import Parts

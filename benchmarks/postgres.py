@@ -24,13 +24,7 @@ from typing import Any
 import numpy as np
 
 from kept.evaluation.collection import Collection, load_collection
-from kept.evaluation.corpus import (
-    SCHEME,
-    TENANT,
-    Corpus,
-    corpus_of,
-    digest,
-)
+from kept.evaluation.corpus import SCHEME, TENANT, Corpus, corpus_of, digest
 from kept.evaluation.system import Setup, evaluated
 from kept.ingest.cutting import titled
 from kept.ingest.ingestion import Handed

@@ -27,11 +27,7 @@ from typing import Any
 
 import corpus
 
-from kept.ingest.cutting import (
-    Cutting,
-    drafted,
-    passage,
-)
+from kept.ingest.cutting import Cutting, drafted, passage
 from kept.ingest.sources import Handing
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings

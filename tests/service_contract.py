@@ -10,23 +10,10 @@ import pytest
 
 from kept.errors import InputError, NotFoundError
 from kept.stores.locks import Holds
-from kept.stores.service.audit_log import (
-    AuditLog,
-    AuditQuery,
-    AuditRow,
-)
-from kept.stores.service.idempotency import (
-    KEPT_SECONDS,
-    Replies,
-    Reply,
-    Slot,
-)
+from kept.stores.service.audit_log import AuditLog, AuditQuery, AuditRow
+from kept.stores.service.idempotency import KEPT_SECONDS, Replies, Reply, Slot
 from kept.stores.service.jobs import JobLost, Jobs
-from kept.stores.service.keys import (
-    Access,
-    Policy,
-    Role,
-)
+from kept.stores.service.keys import Access, Policy, Role
 from kept.stores.service.spool import Spool
 from kept.stores.sql import Database
 

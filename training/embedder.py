@@ -18,15 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from reader import (
-    DEVICE,
-    Encoder,
-    Reader,
-    headed,
-    loaded,
-    read,
-    weights_of,
-)
+from reader import DEVICE, Encoder, Reader, headed, loaded, read, weights_of
 from tokenizers import Tokenizer
 from torch.nn.functional import cross_entropy, normalize
 from transformers import BertConfig, BertModel

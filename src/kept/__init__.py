@@ -8,20 +8,9 @@ if TYPE_CHECKING:
     from kept.doors.library import open_knowledge_base as open  # noqa: A004
     from kept.errors import KeptError
     from kept.kernel.filters import Condition, Filters
-    from kept.kernel.model import (
-        Candidate,
-        Chunk,
-        Document,
-        Query,
-    )
+    from kept.kernel.model import Candidate, Chunk, Document, Query
     from kept.kernel.pipeline import Pipeline, Stage
-    from kept.kernel.record import (
-        Decision,
-        Outcome,
-        Refusal,
-        Selection,
-        Verdict,
-    )
+    from kept.kernel.record import Decision, Outcome, Refusal, Selection, Verdict
     from kept.knowledge_base.base import KnowledgeBase
     from kept.knowledge_base.results import ResultPassage, SearchResult
     from kept.knowledge_base.select import Selecting, select

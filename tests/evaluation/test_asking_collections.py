@@ -9,11 +9,7 @@ import pytest
 
 from kept.evaluation.collection import load_collection
 from kept.evaluation.corpus import corpus_of
-from kept.evaluation.system import (
-    DEPTH,
-    SystemUnderTest,
-    asking,
-)
+from kept.evaluation.system import DEPTH, SystemUnderTest, asking
 from kept.knowledge_base.settings import Settings
 
 ASKED = "How does a colony of honey bees survive the winter?"

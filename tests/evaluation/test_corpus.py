@@ -7,11 +7,7 @@ import pytest
 
 from kept.errors import InputError
 from kept.evaluation.collection import load_collection
-from kept.evaluation.corpus import (
-    Corpus,
-    cache_folder,
-    corpus_of,
-)
+from kept.evaluation.corpus import Corpus, cache_folder, corpus_of
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 

@@ -35,17 +35,8 @@ from kept.evaluation.fixture_arms import (
     targets,
 )
 from kept.evaluation.grader import content_words, sentences_of
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-)
-from kept.kernel.record import (
-    Decision,
-    Selection,
-    Step,
-    Verdict,
-)
+from kept.kernel.model import Candidate, Chunk, Document
+from kept.kernel.record import Decision, Selection, Step, Verdict
 from kept.testing.tables import candidates
 
 GOOD = PhaseZero(chunks=1, embedded=1)

@@ -14,11 +14,7 @@ from rich.console import Console, RenderableType
 from kept.evaluation.collection import Collection, Question
 from kept.evaluation.duplicate_report import TextPair, evaluate_duplicates, jaccard
 from kept.evaluation.fixture import Fixture, load_fixture
-from kept.evaluation.fixture_arms import (
-    FixtureSystem,
-    PhaseZero,
-    run_fixture,
-)
+from kept.evaluation.fixture_arms import FixtureSystem, PhaseZero, run_fixture
 from kept.evaluation.html_page import as_html
 from kept.evaluation.junit import fixture_junit, report_junit
 from kept.evaluation.ordinal import Rating, ordinal

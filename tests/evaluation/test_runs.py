@@ -9,12 +9,7 @@ from kept.errors import InputError, UnreadableSourceError
 from kept.evaluation.collection import Collection, CollectionPassage, Question
 from kept.evaluation.runs import RunWriter, load_run
 from kept.evaluation.suite import Ranked, evaluate, plan, ranked_documents
-from kept.kernel.record import (
-    Decision,
-    Selection,
-    Step,
-    Verdict,
-)
+from kept.kernel.record import Decision, Selection, Step, Verdict
 from kept.testing.tables import candidates
 
 COLLECTION = Collection(

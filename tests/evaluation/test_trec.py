@@ -9,13 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kept.errors import InputError, UnreadableSourceError
-from kept.evaluation.trec import (
-    best_first,
-    descending,
-    read_qrels,
-    read_run,
-    write_run,
-)
+from kept.evaluation.trec import best_first, descending, read_qrels, read_run, write_run
 
 
 def test_run_comes_back_in_the_order_it_was_written(tmp_path: Path) -> None:

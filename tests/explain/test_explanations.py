@@ -17,11 +17,7 @@ from kept.explain.diff import (
     diff_configurations,
     difference,
 )
-from kept.explain.explanations import (
-    WhyNot,
-    why,
-    why_not,
-)
+from kept.explain.explanations import WhyNot, why, why_not
 from kept.explain.model_answers import asked_once
 from kept.explain.render import (
     difference_json,
@@ -41,11 +37,7 @@ from kept.explain.smallest_change import (
     SWITCHED_ON,
 )
 from kept.kernel.filters import Condition, Filters
-from kept.kernel.knobs import (
-    NOTHING,
-    Number,
-    Switch,
-)
+from kept.kernel.knobs import NOTHING, Number, Switch
 from kept.kernel.model import Candidate, Query
 from kept.kernel.ports import Opinion
 from kept.kernel.presets import PRESETS

@@ -4,12 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from kept.explain.model_answers import ModelAnswers
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-    Query,
-)
+from kept.kernel.model import Candidate, Chunk, Document, Query
 from kept.kernel.presets.plan import Parts
 from kept.kernel.stages.rerank import RelevanceReranker
 

@@ -15,13 +15,7 @@ from kept.explain.replay import Replayed, replay
 from kept.kernel.filters import Filters
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.search.recorded import (
-    Recorded,
-    code_version,
-    digest,
-    recorded,
-    request_of,
-)
+from kept.search.recorded import Recorded, code_version, digest, recorded, request_of
 from kept.stores.query_records import GATHERED_SECONDS, Recorder
 from kept.stores.sqlite.connection import SqliteDatabase
 from kept.stores.sqlite.store import FILE

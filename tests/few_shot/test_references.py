@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kept.errors import (
-    BadVectorError,
-    EmbedderError,
-    InputError,
-    LLMResponseParseError,
-)
+from kept.errors import BadVectorError, EmbedderError, InputError, LLMResponseParseError
 from kept.few_shot import examples as example
 from kept.few_shot.extraction import (
     ChunkScorer,
@@ -32,31 +27,13 @@ from kept.few_shot.questionnaire import (
     load_questionnaire,
     phq8,
 )
-from kept.few_shot.references import (
-    Evidence,
-    ReferenceBundle,
-    check_split,
-)
-from kept.few_shot.transcripts import (
-    ReferenceBuilder,
-    ReferenceChunk,
-    read_transcripts,
-)
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-    Query,
-)
+from kept.few_shot.references import Evidence, ReferenceBundle, check_split
+from kept.few_shot.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
+from kept.kernel.model import Candidate, Chunk, Document, Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.ports import Vectors
 from kept.kernel.record import Selection
-from kept.kernel.stages import (
-    CharBudget,
-    LabelRequired,
-    TagFilter,
-    TopK,
-)
+from kept.kernel.stages import CharBudget, LabelRequired, TagFilter, TopK
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.prompts import ContextRecord
 from kept.testing.tables import candidates

@@ -10,12 +10,7 @@ import pytest
 
 from counting import CountingEmbedder, taken_and_embedded
 from kept.errors import EmbedderMismatchError, InputError
-from kept.ingest.duplicates import (
-    NOTED_MISSES,
-    NOTED_REJECTED,
-    Opening,
-    SoughtText,
-)
+from kept.ingest.duplicates import NOTED_MISSES, NOTED_REJECTED, Opening, SoughtText
 from kept.ingest.ingestion import Handed, Ingest
 from kept.ingest.receipts import Receipt, Source
 from kept.kernel.ports import Vectors

@@ -9,16 +9,8 @@ import pytest
 from kept.errors import InputError, StoreError
 from kept.ingest.cutting import Cutting, drafted
 from kept.ingest.ingestion import Handed
-from kept.ingest.receipts import (
-    NewDocument,
-    Receipt,
-    Source,
-)
-from kept.ingest.storing import (
-    Decided,
-    Prepared,
-    Storing,
-)
+from kept.ingest.receipts import NewDocument, Receipt, Source
+from kept.ingest.storing import Decided, Prepared, Storing
 from kept.kernel.ports import Vectors
 from kept.knowledge_base.base import KnowledgeBase
 from kept.models.embedders.hash import HashEmbedder

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from filter_cases import conditions, nested
 from kept.errors import InputError
-from kept.kernel.filter_operators import (
-    compared,
-    either,
-    every,
-    neither,
-    number_in,
-)
+from kept.kernel.filter_operators import compared, either, every, neither, number_in
 from kept.kernel.filters import (
     DEEPEST,
     MOST_CONDITIONS,

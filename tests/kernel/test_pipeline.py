@@ -17,27 +17,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-    Query,
-)
-from kept.kernel.pipeline import (
-    Pipeline,
-    Stage,
-    ranked,
-)
+from kept.kernel.model import Candidate, Chunk, Document, Query
+from kept.kernel.pipeline import Pipeline, Stage, ranked
 from kept.kernel.ports import Opinion
 from kept.kernel.presets import PRESETS, Parts
-from kept.kernel.record import (
-    JUDGED,
-    Decision,
-    Outcome,
-    Reason,
-    Selection,
-    Verdict,
-)
+from kept.kernel.record import JUDGED, Decision, Outcome, Reason, Selection, Verdict
 from kept.kernel.stages import (
     AcceptedCap,
     Answerable,

@@ -8,28 +8,13 @@ import numpy as np
 import pytest
 
 from kept.errors import InvariantViolation, MissingSignalError
-from kept.kernel.columns import (
-    NO_ROWS,
-    Weighed,
-    by_columns,
-)
+from kept.kernel.columns import NO_ROWS, Weighed, by_columns
 from kept.kernel.model import Candidate, Query
 from kept.kernel.pipeline import Pipeline, Stage
 from kept.kernel.pool import Pool, Roll
 from kept.kernel.presets import PRESETS, Parts
-from kept.kernel.record import (
-    Decision,
-    Outcome,
-    Selection,
-    Step,
-    Verdict,
-)
-from kept.kernel.stages import (
-    Fuse,
-    OpportunisticRerank,
-    RelevanceReranker,
-    TopK,
-)
+from kept.kernel.record import Decision, Outcome, Selection, Step, Verdict
+from kept.kernel.stages import Fuse, OpportunisticRerank, RelevanceReranker, TopK
 from kept.testing.tables import candidates
 
 QUERY = Query(text="how much is it", item="Sleep")

@@ -29,11 +29,7 @@ from kept.kernel.stages import (
     SmallDense,
     TopK,
 )
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import candidates, decisions_in, ids
 
 VERBATIM = {
     "soft_score_limit",

@@ -23,11 +23,7 @@ from kept.errors import (
     LLMTimeoutError,
     SettingsError,
 )
-from kept.models.chat import (
-    JsonMode,
-    OpenAIChat,
-    Usage,
-)
+from kept.models.chat import JsonMode, OpenAIChat, Usage
 from kept.models.settings import LLMSettings
 from loopback import (
     Act,

@@ -3,11 +3,7 @@
 import pytest
 
 from kept.errors import LLMResponseParseError
-from kept.models.replies import (
-    misfit,
-    parsed,
-    shown,
-)
+from kept.models.replies import misfit, parsed, shown
 
 ANY: dict[str, object] = {}
 

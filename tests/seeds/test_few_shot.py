@@ -5,12 +5,7 @@ import pytest
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets import Parts, preset
-from kept.kernel.stages import (
-    AcceptedCap,
-    AskJudge,
-    CharBudget,
-    TopK,
-)
+from kept.kernel.stages import AcceptedCap, AskJudge, CharBudget, TopK
 from kept.testing.tables import ScriptedJudge, candidates
 
 SLEEP = Query(text="evidence", item="Sleep")

@@ -15,11 +15,7 @@ from kept.few_shot import examples as examples_few_shot
 from kept.few_shot.extraction import ChunkScores
 from kept.few_shot.questionnaire import KeywordTagger, phq8
 from kept.few_shot.store import ReferenceStore, read_evidence
-from kept.few_shot.transcripts import (
-    ReferenceBuilder,
-    ReferenceChunk,
-    read_transcripts,
-)
+from kept.few_shot.transcripts import ReferenceBuilder, ReferenceChunk, read_transcripts
 from kept.knowledge_base.base import KnowledgeBase
 from kept.models.embedders.hash import HashEmbedder
 

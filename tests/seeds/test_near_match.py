@@ -7,12 +7,7 @@ from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets import Parts, preset
 from kept.kernel.record import Selection
-from kept.kernel.stages import (
-    Composite,
-    DistanceThresholds,
-    SoftScoreLimit,
-    TopK,
-)
+from kept.kernel.stages import Composite, DistanceThresholds, SoftScoreLimit, TopK
 from kept.testing.tables import candidates
 
 WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"

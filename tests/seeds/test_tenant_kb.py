@@ -5,11 +5,7 @@ import random
 import pytest
 
 from kept.kernel.model import Query
-from kept.kernel.presets import (
-    GateRules,
-    Parts,
-    preset,
-)
+from kept.kernel.presets import GateRules, Parts, preset
 from kept.kernel.record import Selection
 from kept.kernel.stages import RelevanceReranker
 from kept.testing.tables import candidates

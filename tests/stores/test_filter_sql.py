@@ -6,16 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filter_cases import (
-    KEYS,
-    TAGS,
-    TYPES,
-    Taken,
-    atoms,
-    drawn,
-    lets_through,
-    nested,
-)
+from filter_cases import KEYS, TAGS, TYPES, Taken, atoms, drawn, lets_through, nested
 from kept.errors import InputError
 from kept.kernel.filter_matching import admits
 from kept.kernel.filters import Condition, Filters

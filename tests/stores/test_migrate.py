@@ -20,11 +20,7 @@ from kept.stores.migrate import copy as copying
 from kept.stores.migrate import verify as comparing
 from kept.stores.service.audit_log import AuditLog, AuditRow
 from kept.stores.service.jobs import Jobs
-from kept.stores.service.keys import (
-    Access,
-    Policy,
-    Role,
-)
+from kept.stores.service.keys import Access, Policy, Role
 from kept.stores.sql import only
 
 QUESTION = "What does the pump of model TW-C235 cost?"

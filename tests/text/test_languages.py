@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.text.languages import (
-    LANGUAGES,
-    detect_language,
-    likely_languages,
-    stop_words,
-)
+from kept.text.languages import LANGUAGES, detect_language, likely_languages, stop_words
 
 scraps = st.sampled_from(
     [*" '.-_1\n", "the", "of", "don't", "DER", "und", "d'un", "x", "il", "y'all"]

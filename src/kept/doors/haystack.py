@@ -9,12 +9,7 @@ from kept._runtime import HAYSTACK
 
 HAYSTACK.demand()
 
-from haystack import (  # noqa: E402 -- demanded first
-    Document,
-    component,
-    default_from_dict,
-    default_to_dict,
-)
+from haystack import Document, component, default_from_dict, default_to_dict  # noqa: E402 -- demanded first
 
 from kept.doors.framework_guard import (  # noqa: E402
     KEPT,
@@ -25,12 +20,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     relevance_of,
 )
 from kept.errors import InputError  # noqa: E402
-from kept.kernel.filter_operators import (  # noqa: E402
-    compared,
-    either,
-    every,
-    neither,
-)
+from kept.kernel.filter_operators import compared, either, every, neither  # noqa: E402
 from kept.kernel.filters import Filters, filters_of  # noqa: E402
 from kept.knowledge_base.base import KnowledgeBase  # noqa: E402
 from kept.knowledge_base.select import Selecting  # noqa: E402

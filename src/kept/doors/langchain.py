@@ -33,12 +33,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     passage_from,
 )
 from kept.errors import InputError  # noqa: E402
-from kept.kernel.filter_operators import (  # noqa: E402
-    compared,
-    either,
-    every,
-    neither,
-)
+from kept.kernel.filter_operators import compared, either, every, neither  # noqa: E402
 from kept.kernel.filters import Filters  # noqa: E402
 from kept.knowledge_base.base import KnowledgeBase  # noqa: E402
 from kept.knowledge_base.select import Selecting  # noqa: E402

@@ -36,12 +36,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     relevance_of,
 )
 from kept.errors import InputError  # noqa: E402
-from kept.kernel.filter_operators import (  # noqa: E402
-    compared,
-    either,
-    every,
-    neither,
-)
+from kept.kernel.filter_operators import compared, either, every, neither  # noqa: E402
 from kept.kernel.filters import Filters, options_of  # noqa: E402
 from kept.kernel.model import Candidate  # noqa: E402
 from kept.knowledge_base.base import KnowledgeBase  # noqa: E402

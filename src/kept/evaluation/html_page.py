@@ -55,11 +55,7 @@ class PageSection:
 def page(title: str, sections: Iterable[PageSection]) -> str:
     """Return a page without scripts or links to other files."""
     with needing("eval", "an HTML report"):
-        from jinja2 import (  # noqa: PLC0415 -- only for pages
-            Environment,
-            FileSystemLoader,
-            StrictUndefined,
-        )
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 -- only for pages
 
     environment = Environment(
         loader=FileSystemLoader(FOLDER),

@@ -15,12 +15,7 @@ from typing import Any
 from kept._runtime import install_command
 from kept.evaluation.abstention import AbstentionReport, abstention, asked_in
 from kept.evaluation.collection import Collection
-from kept.evaluation.compare import (
-    GateVerdict,
-    RunComparison,
-    compare,
-    gate_verdicts,
-)
+from kept.evaluation.compare import GateVerdict, RunComparison, compare, gate_verdicts
 from kept.evaluation.probability_scores import (
     ReliabilityBin,
     brier,

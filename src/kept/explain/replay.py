@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kept.explain.ports import ExplainedBase
-from kept.search.recorded import (
-    Recorded,
-    code_version,
-    digest,
-    request_of,
-)
+from kept.search.recorded import Recorded, code_version, digest, request_of
 
 Cause = Literal["data", "configuration", "code"]
 Outcome = Literal["identical", "changed", "unexplained", "not_recorded"]

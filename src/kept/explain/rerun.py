@@ -15,12 +15,7 @@ from kept.kernel.record import Refusal, Selection
 from kept.kernel.signals import QueryTerms
 from kept.models.embedders import checked
 from kept.search.ports import Leg, Shelf
-from kept.search.retrieve import (
-    Cut,
-    Request,
-    gathered,
-    selected,
-)
+from kept.search.retrieve import Cut, Request, gathered, selected
 
 
 class Rerun:

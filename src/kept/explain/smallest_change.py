@@ -17,12 +17,7 @@ from kept.kernel.knobs import (
     kinds,
 )
 from kept.kernel.presets.configuration import bounds_of
-from kept.kernel.presets.plan import (
-    MAX_K,
-    Configured,
-    Parts,
-    Plan,
-)
+from kept.kernel.presets.plan import MAX_K, Configured, Parts, Plan
 from kept.kernel.record import Selection, Verdict
 
 # k is an option of the request and no setting of the preset, where the caller gave one.

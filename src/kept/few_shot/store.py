@@ -15,12 +15,7 @@ from typing import Any
 import numpy as np
 
 from kept.errors import InputError, SettingsError
-from kept.few_shot.extraction import (
-    ChunkScorer,
-    ChunkScores,
-    load_scores,
-    prompt_hash,
-)
+from kept.few_shot.extraction import ChunkScorer, ChunkScores, load_scores, prompt_hash
 from kept.few_shot.questionnaire import Questionnaire
 from kept.few_shot.references import Evidence, ReferenceBundle, check_split
 from kept.few_shot.transcripts import ReferenceChunk

@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from kept.errors import InputError, KeptError
-from kept.ingest.cutting import (
-    Cutting,
-    drafted,
-    passage,
-)
+from kept.ingest.cutting import Cutting, drafted, passage
 from kept.ingest.duplicates import (
     EDIT_BAND,
     Comparing,
@@ -21,19 +17,8 @@ from kept.ingest.duplicates import (
     SoughtText,
 )
 from kept.ingest.ports import Crew, Intake
-from kept.ingest.receipts import (
-    Changes,
-    NewDocument,
-    Receipt,
-    Source,
-)
-from kept.ingest.storing import (
-    Decided,
-    Prepared,
-    Storing,
-    created,
-    unchanged,
-)
+from kept.ingest.receipts import Changes, NewDocument, Receipt, Source
+from kept.ingest.storing import Decided, Prepared, Storing, created, unchanged
 from kept.ingest.window import Ahead, Work
 from kept.kernel.cosines import products
 from kept.kernel.ports import Embedder, Vectors

@@ -8,12 +8,7 @@ from kept.errors import StoreBusyError, StoreError
 from kept.ingest.cutting import alias_id
 from kept.ingest.duplicates import DuplicateVerdict, Match
 from kept.ingest.ports import Intake
-from kept.ingest.receipts import (
-    Changes,
-    NewDocument,
-    Receipt,
-    Source,
-)
+from kept.ingest.receipts import Changes, NewDocument, Receipt, Source
 from kept.kernel.ports import Vectors
 from kept.text.draft import Draft
 

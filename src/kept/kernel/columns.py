@@ -5,13 +5,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
-from kept.kernel.model import (
-    NOTHING,
-    Candidate,
-    Precedence,
-    Query,
-    Scalar,
-)
+from kept.kernel.model import NOTHING, Candidate, Precedence, Query, Scalar
 from kept.kernel.pool import Pool, Rows
 from kept.kernel.record import (
     DROPPED,

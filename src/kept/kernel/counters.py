@@ -2,14 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from kept.kernel.record import (
-    Decision,
-    Reason,
-    Refusal,
-    Refused,
-    Selection,
-    Verdict,
-)
+from kept.kernel.record import Decision, Reason, Refusal, Refused, Selection, Verdict
 
 COUNTERS: Mapping[str, str] = {
     "protected": "Candidates protected as near match, keyword hit or pin.",

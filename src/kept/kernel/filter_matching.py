@@ -4,11 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kept.kernel.filters import (
-    Filters,
-    options_of,
-    values_of,
-)
+from kept.kernel.filters import Filters, options_of, values_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,7 @@ import numpy as np
 
 from kept._runtime import Logger
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
-from kept.kernel.columns import (
-    Weighed,
-    Weighing,
-    by_columns,
-)
+from kept.kernel.columns import Weighed, Weighing, by_columns
 from kept.kernel.model import Candidate, Query
 from kept.kernel.pool import Pool
 from kept.kernel.record import (

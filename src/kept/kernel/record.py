@@ -5,12 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from kept.kernel.model import (
-    Candidate,
-    Precedence,
-    Scalar,
-    open_twin,
-)
+from kept.kernel.model import Candidate, Precedence, Scalar, open_twin
 
 
 class Verdict(StrEnum):

@@ -10,19 +10,8 @@ from kept.kernel.model import Candidate, Query
 from kept.kernel.ports import ChatModel, Opinion
 from kept.kernel.record import seated
 from kept.models.http_client import calling_off
-from kept.models.prompts import (
-    Context,
-    Prompt,
-    Recorder,
-    build,
-    log_context,
-)
-from kept.models.prompts.fence import (
-    fenced,
-    neutral,
-    nonce_for,
-    summed,
-)
+from kept.models.prompts import Context, Prompt, Recorder, build, log_context
+from kept.models.prompts.fence import fenced, neutral, nonce_for, summed
 from kept.models.replies import object_of, parsed
 
 SCHEMA = object_of(

@@ -11,19 +11,8 @@ from kept.kernel.model import Candidate, Query
 from kept.kernel.ports import ChatModel
 from kept.kernel.signals import PLACES
 from kept.models.http_client import Transport
-from kept.models.prompts import (
-    Context,
-    Prompt,
-    Recorder,
-    build,
-    log_context,
-)
-from kept.models.prompts.fence import (
-    fenced,
-    neutral,
-    nonce_for,
-    summed,
-)
+from kept.models.prompts import Context, Prompt, Recorder, build, log_context
+from kept.models.prompts.fence import fenced, neutral, nonce_for, summed
 from kept.models.replies import misfit, object_of, parsed
 from kept.models.rerank_timing import Stopwatch
 from kept.models.settings import LLMSettings

@@ -1,12 +1,7 @@
 """The funnel of one answer in words: what each stage got, kept and did."""
 
 from kept.kernel.model import Candidate
-from kept.kernel.record import (
-    Decision,
-    Selection,
-    Step,
-    Verdict,
-)
+from kept.kernel.record import Decision, Selection, Step, Verdict
 from kept.search.render import short
 from kept.search.retrieve import Found
 

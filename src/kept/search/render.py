@@ -6,19 +6,9 @@ from typing import Any
 # Pydantic reads the TypedDict of typing from Python 3.12 on only.
 from typing_extensions import TypedDict
 
-from kept.ingest.receipts import (
-    Alias,
-    LedgerRow,
-    Receipt,
-    StoredDocument,
-)
+from kept.ingest.receipts import Alias, LedgerRow, Receipt, StoredDocument
 from kept.kernel.model import Candidate, Chunk
-from kept.kernel.record import (
-    Decision,
-    Refusal,
-    Selection,
-    Verdict,
-)
+from kept.kernel.record import Decision, Refusal, Selection, Verdict
 from kept.search.retrieve import Fingerprints, Found
 
 VERBS = {

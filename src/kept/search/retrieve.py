@@ -16,12 +16,7 @@ from kept.errors import EmbedderMismatchError, InputError
 from kept.kernel.calibration import Calibration
 from kept.kernel.filters import Filters
 from kept.kernel.gate import turned_away
-from kept.kernel.model import (
-    Candidate,
-    Query,
-    Scalar,
-    rescored,
-)
+from kept.kernel.model import Candidate, Query, Scalar, rescored
 from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
 from kept.kernel.record import Refusal, Selection

@@ -9,11 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import InputError
-from kept.kernel.filters import (
-    Condition,
-    Filters,
-    options_of,
-)
+from kept.kernel.filters import Condition, Filters, options_of
 from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, every, marks
 

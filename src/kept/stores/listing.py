@@ -3,11 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kept.ingest.receipts import (
-    Alias,
-    LedgerRow,
-    StoredDocument,
-)
+from kept.ingest.receipts import Alias, LedgerRow, StoredDocument
 from kept.stores import queries as reading
 from kept.stores.pagination import Pages
 from kept.stores.sql import Connection, Database, every, marks

@@ -13,11 +13,7 @@ from kept.ingest.cutting import titled
 from kept.ingest.receipts import Changes
 from kept.kernel.ports import Vectors
 from kept.stores import row_writer as writing
-from kept.stores.document_rows import (
-    CHUNK_COLUMNS,
-    DOCUMENT_COLUMNS,
-    Filed,
-)
+from kept.stores.document_rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.sql import Connection, Row, every, first, only
 from kept.stores.statistics_delta import Sums
 

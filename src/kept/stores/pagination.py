@@ -3,11 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kept.ingest.receipts import (
-    Alias,
-    LedgerRow,
-    StoredDocument,
-)
+from kept.ingest.receipts import Alias, LedgerRow, StoredDocument
 from kept.kernel.model import Chunk
 from kept.search.recorded import Recorded
 from kept.stores import queries as reading

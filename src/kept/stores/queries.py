@@ -5,18 +5,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kept.errors import NotFoundError
-from kept.ingest.receipts import (
-    Alias,
-    KnownSource,
-    LedgerRow,
-    Receipt,
-    StoredDocument,
-)
-from kept.kernel.model import (
-    Chunk,
-    Document,
-    open_twin,
-)
+from kept.ingest.receipts import Alias, KnownSource, LedgerRow, Receipt, StoredDocument
+from kept.kernel.model import Chunk, Document, open_twin
 from kept.stores.sql import Connection, Row, every, first, marks, only
 
 _DOCUMENT = (

@@ -11,19 +11,9 @@ import numpy as np
 
 from kept.errors import NotFoundError, StoreError
 from kept.ingest.plain_words import sketch_of
-from kept.ingest.receipts import (
-    NewChunk,
-    NewDocument,
-    Receipt,
-    Similarity,
-    Source,
-)
+from kept.ingest.receipts import NewChunk, NewDocument, Receipt, Similarity, Source
 from kept.kernel.ports import Vectors
-from kept.stores.document_rows import (
-    CHUNK_COLUMNS,
-    DOCUMENT_COLUMNS,
-    Filed,
-)
+from kept.stores.document_rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.sql import Connection, every, first, marks, only
 from kept.stores.statistics_delta import Sums, as_state
 from kept.text.terms import packed

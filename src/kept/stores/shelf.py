@@ -11,21 +11,12 @@ from kept.kernel.cosines import exact_cosines, unit_of
 from kept.kernel.filters import Filters
 from kept.kernel.model import Chunk, Document
 from kept.kernel.pool import Pool, Roll
-from kept.kernel.signals import (
-    Floats,
-    QueryTerms,
-    bm25,
-    measured,
-)
+from kept.kernel.signals import Floats, QueryTerms, bm25, measured
 from kept.kernel.word_weights import weighed
 from kept.search.ports import Leg
 from kept.stores import queries as reading
 from kept.stores.filter_sql import allowed_chunks
-from kept.stores.index_port import (
-    Indexes,
-    Pause,
-    at_once,
-)
+from kept.stores.index_port import Indexes, Pause, at_once
 from kept.stores.row_writer import ORD_BITS
 from kept.stores.sql import Connection, Row, each, every, first, marks
 from kept.text.tokens import analyse_query, term_key

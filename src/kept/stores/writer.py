@@ -5,12 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from kept.errors import InputError
-from kept.ingest.duplicates import (
-    DuplicateRules,
-    Match,
-    Opening,
-    SoughtText,
-)
+from kept.ingest.duplicates import DuplicateRules, Match, Opening, SoughtText
 from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import (
     Alias,
@@ -22,15 +17,9 @@ from kept.ingest.receipts import (
     Source,
 )
 from kept.kernel.ports import Vectors
-from kept.stores import (
-    metadata_update as describing,
-)
-from kept.stores import (
-    queries as reading,
-)
-from kept.stores import (
-    row_writer as writing,
-)
+from kept.stores import metadata_update as describing
+from kept.stores import queries as reading
+from kept.stores import row_writer as writing
 from kept.stores.documents_port import Books, repeatable
 from kept.stores.duplicate_lookup import Likeness
 from kept.stores.index_port import Indexes

@@ -9,12 +9,7 @@ from hashlib import blake2b
 from itertools import chain, pairwise
 from threading import Lock
 
-from kept.text.languages import (
-    LANGUAGES,
-    detect_language,
-    likely_languages,
-    stop_words,
-)
+from kept.text.languages import LANGUAGES, detect_language, likely_languages, stop_words
 from kept.text.pieces import Pieces
 from kept.text.small_talk import GREETINGS, SMALL_TALK, specific_tokens
 

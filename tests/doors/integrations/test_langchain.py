@@ -21,11 +21,7 @@ from langchain_core.structured_query import (
 )
 
 from kept import Filters, Found, KnowledgeBase, Selecting
-from kept.doors.langchain import (
-    KeptCompressor,
-    KeptGuard,
-    KeptRetriever,
-)
+from kept.doors.langchain import KeptCompressor, KeptGuard, KeptRetriever
 from kept.errors import InputError
 from kept.search.render import record_json
 

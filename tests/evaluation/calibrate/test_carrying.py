@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kept.evaluation.calibrate.fit import probability
-from kept.evaluation.calibrate.shipped_bars import (
-    Bars,
-    carried,
-    shifted,
-    shipped_bars,
-)
+from kept.evaluation.calibrate.shipped_bars import Bars, carried, shifted, shipped_bars
 from kept.kernel.presets.default import DefaultSettings
 from kept.kernel.signals import Floats, chance_of_one
 

@@ -10,11 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kept.errors import InputError, UnreadableSourceError
-from kept.evaluation.calibrate.fit import (
-    Prior,
-    fitted,
-    probability,
-)
+from kept.evaluation.calibrate.fit import Prior, fitted, probability
 from kept.evaluation.calibrate.pairs import (
     SIGNALS,
     Judgement,
@@ -23,22 +19,9 @@ from kept.evaluation.calibrate.pairs import (
     known_item_judgements,
     read_judgements,
 )
-from kept.evaluation.calibrate.refit import (
-    fit,
-    plot,
-    refitted,
-)
-from kept.kernel.calibration import (
-    Calibration,
-    load,
-    save,
-    shipped,
-)
-from kept.kernel.calibration.curves import (
-    basis,
-    climbed,
-    steps_of,
-)
+from kept.evaluation.calibrate.refit import fit, plot, refitted
+from kept.kernel.calibration import Calibration, load, save, shipped
+from kept.kernel.calibration.curves import basis, climbed, steps_of
 from kept.knowledge_base.base import KnowledgeBase
 
 TOWNS = (

@@ -11,11 +11,7 @@ import pytest
 
 from kept import KnowledgeBase
 from kept.errors import InputError
-from kept.evaluation.retriever_check import (
-    QuestioningEffort,
-    RetrieverReport,
-    audit,
-)
+from kept.evaluation.retriever_check import QuestioningEffort, RetrieverReport, audit
 from kept.evaluation.retriever_check.html_page import as_html
 from kept.evaluation.retriever_check.report import Severity
 

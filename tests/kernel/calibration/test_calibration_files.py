@@ -14,11 +14,7 @@ from kept.kernel.calibration import (
     save,
     shipped,
 )
-from kept.kernel.calibration.files import (
-    SHIPPED,
-    as_text,
-    parsed,
-)
+from kept.kernel.calibration.files import SHIPPED, as_text, parsed
 
 MINE = Calibration(
     "mine",

@@ -10,16 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kept.errors import InputError, MissingSignalError
-from kept.kernel.calibration import (
-    Calibration,
-    Curve,
-    shipped,
-)
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-)
+from kept.kernel.calibration import Calibration, Curve, shipped
+from kept.kernel.model import Candidate, Chunk, Document
 from kept.knowledge_base.base import KnowledgeBase
 
 IDS = ["minilm-int8-v1:384", "hash-v1:512", "openai:text-embedding-3-small:1536"]

@@ -7,12 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from kept.errors import SettingsError, UnknownPresetError
-from kept.kernel.presets import (
-    PRESETS,
-    Parts,
-    Plan,
-    preset,
-)
+from kept.kernel.presets import PRESETS, Parts, Plan, preset
 from kept.kernel.presets.default import DefaultSettings
 from kept.kernel.presets.few_shot import FewShotSettings
 from kept.kernel.presets.tenant_kb import TenantKbSettings

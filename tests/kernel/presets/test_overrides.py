@@ -6,11 +6,7 @@ import pytest
 
 from kept.errors import SettingsError
 from kept.kernel.presets import preset
-from kept.kernel.presets.overrides import (
-    field_of,
-    overridden,
-    shown,
-)
+from kept.kernel.presets.overrides import field_of, overridden, shown
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 

@@ -9,14 +9,7 @@ import pytest
 from kept.errors import SettingsError
 from kept.kernel.model import Candidate, Query
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.presets import (
-    PRESETS,
-    Badge,
-    GateRules,
-    Parts,
-    Plan,
-    preset,
-)
+from kept.kernel.presets import PRESETS, Badge, GateRules, Parts, Plan, preset
 from kept.kernel.presets.plan import Configured
 from kept.kernel.record import Selection
 from kept.kernel.stages import (

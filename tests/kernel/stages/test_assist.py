@@ -5,18 +5,8 @@ import pytest
 from kept.errors import SettingsError
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.stages import (
-    Composite,
-    MaxDistance,
-    SmallDense,
-    SparseRecall,
-    TopK,
-)
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.kernel.stages import Composite, MaxDistance, SmallDense, SparseRecall, TopK
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

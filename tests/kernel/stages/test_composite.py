@@ -4,11 +4,7 @@ import pytest
 
 from kept.kernel.model import Query
 from kept.kernel.stages import Composite, SoftScoreLimit
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

@@ -7,17 +7,8 @@ from hypothesis import strategies as st
 from kept.errors import MissingSignalError, SettingsError
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.stages import (
-    Diversity,
-    DocumentLimit,
-    MaximalMarginalRelevance,
-    TopK,
-)
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.kernel.stages import Diversity, DocumentLimit, MaximalMarginalRelevance, TopK
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

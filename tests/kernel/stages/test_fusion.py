@@ -5,11 +5,7 @@ import pytest
 from kept.errors import MissingSignalError, SettingsError
 from kept.kernel.model import Query
 from kept.kernel.pipeline import ranked
-from kept.kernel.stages import (
-    Fuse,
-    FuseAbsolute,
-    ReciprocalRankFusion,
-)
+from kept.kernel.stages import Fuse, FuseAbsolute, ReciprocalRankFusion
 from kept.testing.tables import candidates
 
 QUERY = Query(text="q")

@@ -2,11 +2,7 @@
 
 from kept.kernel.model import Query
 from kept.kernel.stages import DropRepeats, OrderAsGiven
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

@@ -10,12 +10,7 @@ from kept.kernel.model import Candidate, Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.ports import Opinion
 from kept.kernel.stages import AcceptedCap, AskJudge
-from kept.testing.tables import (
-    ScriptedJudge,
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import ScriptedJudge, candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

@@ -5,18 +5,9 @@ import pytest
 from kept.errors import SettingsError
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.stages import (
-    ExcerptCap,
-    OnePerDocument,
-    PerIntentCap,
-    TopK,
-)
+from kept.kernel.stages import ExcerptCap, OnePerDocument, PerIntentCap, TopK
 from kept.kernel.stages.limit import asks_for_a_number
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

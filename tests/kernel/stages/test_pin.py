@@ -2,17 +2,8 @@
 
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.stages import (
-    CharBudget,
-    MinSimilarity,
-    Pin,
-    TopK,
-)
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.kernel.stages import CharBudget, MinSimilarity, Pin, TopK
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q", pinned=frozenset({"c", "z"}))
 

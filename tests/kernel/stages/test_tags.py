@@ -5,11 +5,7 @@ import pytest
 from kept.errors import InputError
 from kept.kernel.model import Query
 from kept.kernel.stages import LabelRequired, TagFilter
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import candidates, decisions_in, ids
 
 SLEEP = Query(text="q", item="Sleep")
 

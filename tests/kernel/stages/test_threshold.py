@@ -17,11 +17,7 @@ from kept.kernel.stages import (
     RelevanceShare,
     ScoreFloor,
 )
-from kept.testing.tables import (
-    candidates,
-    decisions_in,
-    ids,
-)
+from kept.testing.tables import candidates, decisions_in, ids
 
 QUERY = Query(text="q")
 

@@ -18,19 +18,11 @@ from kept.errors import BackendError, EmbedderMismatchError, SettingsError
 from kept.ingest.cutting import Cutting, drafted
 from kept.ingest.ingestion import Handed
 from kept.ingest.receipts import Receipt, Source
-from kept.ingest.sources import (
-    Handing,
-    Met,
-    Survey,
-)
+from kept.ingest.sources import Handing, Met, Survey
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.ray import ingestion as spread
 from kept.knowledge_base.ray.cluster import LOCAL
-from kept.knowledge_base.ray.ingestion import (
-    RayWorkers,
-    looked_into,
-    read_ahead,
-)
+from kept.knowledge_base.ray.ingestion import RayWorkers, looked_into, read_ahead
 from kept.knowledge_base.settings import Settings
 from kept.search.render import receipt_json
 from kept.text.draft import Draft

@@ -5,13 +5,7 @@ from structlog.testing import capture_logs
 
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import embedder_of
-from kept.models.embedders.device import (
-    CPU,
-    CUDA,
-    Device,
-    providers_for,
-    runs_on_gpu,
-)
+from kept.models.embedders.device import CPU, CUDA, Device, providers_for, runs_on_gpu
 from kept.models.embedders.minilm import MiniLmEmbedder
 from kept.testing.contracts import SENTENCES
 

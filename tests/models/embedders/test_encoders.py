@@ -8,11 +8,7 @@ from safetensors.numpy import load_file
 from kept.models import weights as models
 from kept.models.embedders import encoders
 from kept.models.embedders.device import CPU
-from kept.models.embedders.encoders import (
-    Batches,
-    OneByOne,
-    load,
-)
+from kept.models.embedders.encoders import Batches, OneByOne, load
 from kept.models.embedders.minilm_graph import build_batched
 from kept.testing.contracts import SENTENCES
 

@@ -12,20 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kept.kernel.model import (
-    Candidate,
-    Chunk,
-    Document,
-)
+from kept.kernel.model import Candidate, Chunk, Document
 from kept.kernel.record import Decision, Reason, Selection, Step, Verdict
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.prompts import ContextRecord
 from kept.models.prompts import fence as fencing
-from kept.models.prompts.fence import (
-    fenced,
-    neutral,
-    nonce_for,
-)
+from kept.models.prompts.fence import fenced, neutral, nonce_for
 from kept.search.answer.answer import (
     CLOSE,
     NO_SHORT_ANSWER,
@@ -35,11 +27,7 @@ from kept.search.answer.answer import (
     Answer,
     Answerer,
 )
-from kept.search.answer.citations import (
-    MarkerCheck,
-    checked,
-    cut,
-)
+from kept.search.answer.citations import MarkerCheck, checked, cut
 from kept.search.answer.extractive import chosen, extracts, missing_words
 
 SECRET = b"a secret of the tests"

@@ -13,11 +13,7 @@ from kept.kernel.filters import Filters
 from kept.kernel.gate import GUIDANCE
 from kept.knowledge_base.base import KnowledgeBase
 from kept.search.answer.answer import NOTHING_FOUND
-from kept.search.answer.ask import (
-    BROKEN_OFF,
-    Asked,
-    asked_json,
-)
+from kept.search.answer.ask import BROKEN_OFF, Asked, asked_json
 from kept.search.retrieve import NOTHING_RELEVANT, Request
 
 QUESTION = "When does the Leeds office open?"

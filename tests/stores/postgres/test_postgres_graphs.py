@@ -8,11 +8,7 @@ import structlog
 
 from kept.kernel.ports import Embedder
 from kept.models.embedders.hash import HashEmbedder
-from kept.stores.postgres.hnsw import (
-    build,
-    kind_of,
-    stands,
-)
+from kept.stores.postgres.hnsw import build, kind_of, stands
 from kept.stores.postgres.store import PostgresStore
 from kept.stores.sql import only
 from postgres_server import APP, Server

@@ -9,11 +9,7 @@ import pytest
 
 from kept.errors import KeptError, UnreadableSourceError, UrlRefusedError
 from kept.text.draft import Draft
-from kept.text.readers.fetch import (
-    Fetched,
-    fetch,
-    is_public,
-)
+from kept.text.readers.fetch import Fetched, fetch, is_public
 from kept.text.readers.files import FetchLimits, read_url
 from loopback import Discreet
 

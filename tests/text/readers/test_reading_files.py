@@ -8,12 +8,7 @@ import pytest
 
 from kept.errors import InputError, UnreadableSourceError
 from kept.text.draft import Draft, DraftPiece
-from kept.text.readers.files import (
-    ReadOptions,
-    read_bytes,
-    read_path,
-    walk,
-)
+from kept.text.readers.files import ReadOptions, read_bytes, read_path, walk
 
 
 def only(items: Any) -> Draft:  # noqa: ANN401 -- any reading

@@ -11,11 +11,7 @@ import pytest
 from kept.errors import UnreadableSourceError
 from kept.text.draft import Draft
 from kept.text.encodings import SAMPLE_BYTES, decode, encoding_of, lines_of
-from kept.text.readers.files import (
-    ReadOptions,
-    read_bytes,
-    read_path,
-)
+from kept.text.readers.files import ReadOptions, read_bytes, read_path
 
 BLOCK = io.DEFAULT_BUFFER_SIZE
 GERMAN = "Der Käse ist schön grün und nicht für die Straße über dem Fluß.\r\n"

@@ -50,12 +50,7 @@ def byte_bar(title: str, names: Sequence[str]) -> Iterator[Callable[[int], None]
         yield lambda done: None
         return
     from rich.console import Console  # noqa: PLC0415 -- slow to load, only for people
-    from rich.progress import (  # noqa: PLC0415
-        BarColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
 
     from kept.ingest.sources import Survey  # noqa: PLC0415 -- only for people
 

@@ -15,13 +15,7 @@ from starlette.types import Scope
 from kept import __version__
 from kept.doors.http.middleware import RequestGuard
 from kept.doors.http.pages import PAGES
-from kept.doors.http.problems import (
-    CODES,
-    DIFY_PATH,
-    MEDIA_TYPE,
-    OPENAI_PATHS,
-    Problem,
-)
+from kept.doors.http.problems import CODES, DIFY_PATH, MEDIA_TYPE, OPENAI_PATHS, Problem
 from kept.doors.http.routes import ROUTERS
 from kept.doors.http.service import Clocks, Service
 from kept.doors.http.settings import ServiceSettings, service_settings

@@ -8,12 +8,7 @@ import numpy as np
 
 from kept.errors import InputError
 from kept.evaluation.calibrate.fit import Prior, fitted
-from kept.evaluation.calibrate.floors import (
-    CONFIDENCE,
-    Among,
-    Floor,
-    choose_floor,
-)
+from kept.evaluation.calibrate.floors import CONFIDENCE, Among, Floor, choose_floor
 from kept.evaluation.calibrate.pairs import Judgement, Pairs, judged_pairs
 from kept.evaluation.calibrate.shipped_bars import Bars, carried
 from kept.evaluation.probability_scores import (

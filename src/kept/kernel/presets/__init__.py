@@ -9,14 +9,7 @@ from kept.kernel.presets.default import DEFAULT
 from kept.kernel.presets.few_shot import FEW_SHOT
 from kept.kernel.presets.grants import GRANTS
 from kept.kernel.presets.near_match import NEAR_MATCH
-from kept.kernel.presets.plan import (
-    Badge,
-    Configured,
-    GateRules,
-    Parts,
-    Plan,
-    Preset,
-)
+from kept.kernel.presets.plan import Badge, Configured, GateRules, Parts, Plan, Preset
 from kept.kernel.presets.tenant_kb import TENANT_KB
 
 __all__ = [

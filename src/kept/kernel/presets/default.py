@@ -7,14 +7,7 @@ from pydantic_settings import SettingsConfigDict
 
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets.configuration import PresetSettings
-from kept.kernel.presets.plan import (
-    MAX_K,
-    Badge,
-    GateRules,
-    Parts,
-    Plan,
-    Preset,
-)
+from kept.kernel.presets.plan import MAX_K, Badge, GateRules, Parts, Plan, Preset
 from kept.kernel.stages import (
     Answerable,
     AskJudge,

@@ -7,17 +7,8 @@ from pydantic_settings import SettingsConfigDict
 
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets.configuration import PresetSettings
-from kept.kernel.presets.plan import (
-    MAX_K,
-    Parts,
-    Plan,
-    Preset,
-)
-from kept.kernel.stages import (
-    ReservedTokenBudget,
-    TokenBudget,
-    TopK,
-)
+from kept.kernel.presets.plan import MAX_K, Parts, Plan, Preset
+from kept.kernel.stages import ReservedTokenBudget, TokenBudget, TopK
 
 
 class GrantsSettings(PresetSettings):

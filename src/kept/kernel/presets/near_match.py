@@ -7,12 +7,7 @@ from pydantic_settings import SettingsConfigDict
 
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets.configuration import PresetSettings
-from kept.kernel.presets.plan import (
-    MAX_K,
-    Parts,
-    Plan,
-    Preset,
-)
+from kept.kernel.presets.plan import MAX_K, Parts, Plan, Preset
 from kept.kernel.signals import PLACES
 from kept.kernel.stages import (
     Composite,

@@ -5,30 +5,17 @@ from types import MappingProxyType
 
 from kept.kernel.pipeline import Stage
 from kept.kernel.stages.assist import SmallDense, SparseRecall
-from kept.kernel.stages.budget import (
-    CharBudget,
-    ReservedTokenBudget,
-    TokenBudget,
-)
+from kept.kernel.stages.budget import CharBudget, ReservedTokenBudget, TokenBudget
 from kept.kernel.stages.composite import Composite, SoftScoreLimit
 from kept.kernel.stages.diversity import (
     Diversity,
     DocumentLimit,
     MaximalMarginalRelevance,
 )
-from kept.kernel.stages.fusion import (
-    Fuse,
-    FuseAbsolute,
-    ReciprocalRankFusion,
-)
+from kept.kernel.stages.fusion import Fuse, FuseAbsolute, ReciprocalRankFusion
 from kept.kernel.stages.given import DropRepeats, OrderAsGiven
 from kept.kernel.stages.judge import AcceptedCap, AskJudge
-from kept.kernel.stages.limit import (
-    ExcerptCap,
-    OnePerDocument,
-    PerIntentCap,
-    TopK,
-)
+from kept.kernel.stages.limit import ExcerptCap, OnePerDocument, PerIntentCap, TopK
 from kept.kernel.stages.pin import Pin
 from kept.kernel.stages.protect import ProtectKeywordHit, ProtectNearMatches
 from kept.kernel.stages.read import Read

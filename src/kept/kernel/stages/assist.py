@@ -15,12 +15,7 @@ from typing import ClassVar
 from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
 from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    DROPPED,
-    PROTECTED,
-    Decision,
-    Reason,
-)
+from kept.kernel.record import DROPPED, PROTECTED, Decision, Reason
 from kept.kernel.stages.bounds import demand, within
 
 

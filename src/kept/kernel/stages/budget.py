@@ -10,20 +10,8 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from kept.errors import SettingsError
-from kept.kernel.model import (
-    Candidate,
-    Precedence,
-    Query,
-    Scalar,
-)
-from kept.kernel.record import (
-    DROPPED,
-    SPARED,
-    Decision,
-    Outcome,
-    Reason,
-    seated,
-)
+from kept.kernel.model import Candidate, Precedence, Query, Scalar
+from kept.kernel.record import DROPPED, SPARED, Decision, Outcome, Reason, seated
 from kept.kernel.stages.bounds import demand
 
 Mode = Literal["stop", "skip"]

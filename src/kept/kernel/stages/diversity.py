@@ -9,26 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import MissingSignalError
-from kept.kernel.columns import (
-    Weighed,
-    by_columns,
-    sifted,
-)
-from kept.kernel.model import (
-    Candidate,
-    Precedence,
-    Query,
-)
+from kept.kernel.columns import Weighed, by_columns, sifted
+from kept.kernel.model import Candidate, Precedence, Query
 from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    DROPPED,
-    SPARED,
-    Decision,
-    Drop,
-    Outcome,
-    Reason,
-    seated,
-)
+from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Outcome, Reason, seated
 from kept.kernel.signals import PLACES
 from kept.kernel.stages.bounds import demand, within
 

@@ -12,11 +12,7 @@ from kept.errors import SettingsError
 from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
 from kept.kernel.pool import Floats, Pool
-from kept.kernel.rescore import (
-    WAVE_STEP,
-    column,
-    demand_new,
-)
+from kept.kernel.rescore import WAVE_STEP, column, demand_new
 from kept.kernel.signals import PLACES
 from kept.kernel.stages.bounds import demand
 

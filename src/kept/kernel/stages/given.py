@@ -6,12 +6,7 @@ from typing import ClassVar
 from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Candidate, Query
 from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    Drop,
-    Outcome,
-    Reason,
-    sift,
-)
+from kept.kernel.record import Drop, Outcome, Reason, sift
 from kept.kernel.rescore import demand_new
 from kept.kernel.stages.fusion import scaled
 

@@ -4,11 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kept.errors import BackendError, LLMResponseParseError
-from kept.kernel.columns import (
-    Weighed,
-    allotted,
-    by_columns,
-)
+from kept.kernel.columns import Weighed, allotted, by_columns
 from kept.kernel.model import Candidate, Query, Scalar
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Judge, Opinion

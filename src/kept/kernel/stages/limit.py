@@ -7,27 +7,10 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from kept.errors import SettingsError
-from kept.kernel.columns import (
-    Weighed,
-    allotted,
-    by_columns,
-    sifted,
-)
-from kept.kernel.model import (
-    Candidate,
-    Precedence,
-    Query,
-)
+from kept.kernel.columns import Weighed, allotted, by_columns, sifted
+from kept.kernel.model import Candidate, Precedence, Query
 from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    DROPPED,
-    SPARED,
-    Decision,
-    Drop,
-    Outcome,
-    Reason,
-    seated,
-)
+from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Outcome, Reason, seated
 from kept.kernel.stages.bounds import demand
 
 INTENT_CAPS: Mapping[str, int] = MappingProxyType(

@@ -4,12 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kept.kernel.model import Candidate, Query
-from kept.kernel.record import (
-    PROTECTED,
-    Decision,
-    Outcome,
-    Reason,
-)
+from kept.kernel.record import PROTECTED, Decision, Outcome, Reason
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,7 @@ from typing import ClassVar
 from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
 from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    PROTECTED,
-    Decision,
-    Reason,
-    decided,
-)
+from kept.kernel.record import PROTECTED, Decision, Reason, decided
 from kept.kernel.stages.bounds import demand, reaches, within
 
 

@@ -12,14 +12,7 @@ from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
 from kept.kernel.pool import Pool, Rows
 from kept.kernel.ports import PassageReader, Reading
-from kept.kernel.record import (
-    DROPPED,
-    SPARED,
-    Decision,
-    Reason,
-    Verdict,
-    decided,
-)
+from kept.kernel.record import DROPPED, SPARED, Decision, Reason, Verdict, decided
 from kept.kernel.signals import PLACES, Floats
 from kept.kernel.stages.bounds import demand
 from kept.text.sentences import sentence_around

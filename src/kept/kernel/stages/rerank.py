@@ -13,18 +13,10 @@ from numpy.typing import NDArray
 
 from kept.errors import BackendError
 from kept.kernel.columns import Weighed, by_columns
-from kept.kernel.model import (
-    Candidate,
-    Query,
-    Scalar,
-)
+from kept.kernel.model import Candidate, Query, Scalar
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Reranker
-from kept.kernel.rescore import (
-    WAVE_STEP,
-    demand_new,
-    readings,
-)
+from kept.kernel.rescore import WAVE_STEP, demand_new, readings
 from kept.kernel.stages.bounds import demand, reaches
 
 STEP_BELOW = 1e-6

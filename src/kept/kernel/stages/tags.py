@@ -4,11 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kept.errors import InputError
-from kept.kernel.columns import (
-    Weighed,
-    by_columns,
-    sifted,
-)
+from kept.kernel.columns import Weighed, by_columns, sifted
 from kept.kernel.model import Query
 from kept.kernel.pool import Pool
 from kept.kernel.record import Drop, Reason

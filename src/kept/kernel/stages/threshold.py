@@ -8,26 +8,11 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.kernel.columns import (
-    Weighed,
-    by_columns,
-    sifted,
-)
+from kept.kernel.columns import Weighed, by_columns, sifted
 from kept.kernel.model import Query, Scalar
 from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    DROPPED,
-    SPARED,
-    Decision,
-    Drop,
-    Reason,
-    decided,
-)
-from kept.kernel.signals import (
-    BEST,
-    PLACES,
-    chance_of_one,
-)
+from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Reason, decided
+from kept.kernel.signals import BEST, PLACES, chance_of_one
 from kept.kernel.stages.bounds import demand, reaches, within
 
 

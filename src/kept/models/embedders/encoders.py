@@ -11,13 +11,7 @@ import numpy as np
 
 from kept.kernel.ports import Vectors
 from kept.models import weights as models
-from kept.models.embedders.device import (
-    CPU,
-    CUDA,
-    Device,
-    providers_for,
-    runs_on_gpu,
-)
+from kept.models.embedders.device import CPU, CUDA, Device, providers_for, runs_on_gpu
 from kept.models.onnx_session import load_cuda, onnxruntime, session
 from kept.models.safetensors import read_tensors
 from kept.models.wordpiece import WordPiece

@@ -1,12 +1,7 @@
 """Prompts: versioned templates, their checksums, and a record of each one built."""
 
 from kept.models.prompts.building import Context, build
-from kept.models.prompts.records import (
-    ContextRecord,
-    Prompt,
-    Recorder,
-    log_context,
-)
+from kept.models.prompts.records import ContextRecord, Prompt, Recorder, log_context
 from kept.models.prompts.templates import (
     BUILT_IN,
     Drift,

@@ -19,12 +19,7 @@ from kept.models.prompts import (
     build,
     log_context,
 )
-from kept.models.prompts.fence import (
-    fenced,
-    neutral,
-    nonce_for,
-    summed,
-)
+from kept.models.prompts.fence import fenced, neutral, nonce_for, summed
 from kept.search.answer.citations import (
     LOW_RELEVANCE,
     Citation,

@@ -15,12 +15,7 @@ from kept.kernel.record import Reason, Selection
 from kept.kernel.signals import PLACES
 from kept.search.answer.expected import fits, subject_of
 from kept.text.sentences import sentences
-from kept.text.statements import (
-    Statement,
-    statement_at,
-    statements,
-    without_markup,
-)
+from kept.text.statements import Statement, statement_at, statements, without_markup
 from kept.text.tokens import (
     SPACELESS,
     analyse_query,

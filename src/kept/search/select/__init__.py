@@ -4,17 +4,9 @@
 pipeline over the measured pool. Nothing here opens a store.
 """
 
-from kept.search.select.passages import (
-    Passage,
-    PassagePool,
-    pool_of,
-)
+from kept.search.select.passages import Passage, PassagePool, pool_of
 from kept.search.select.score_meaning import Given, Scores
-from kept.search.select.selector import (
-    GIVEN_COSINES,
-    Selector,
-    plan_for,
-)
+from kept.search.select.selector import GIVEN_COSINES, Selector, plan_for
 
 __all__ = [
     "GIVEN_COSINES",

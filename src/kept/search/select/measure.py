@@ -8,20 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from kept.kernel.ports import Embedder, Vectors
-from kept.kernel.signals import (
-    PLACES,
-    Floats,
-    QueryTerms,
-    measured,
-)
+from kept.kernel.signals import PLACES, Floats, QueryTerms, measured
 from kept.kernel.word_weights import weighed
 from kept.models.embedders import checked
 from kept.text.terms import packed
-from kept.text.tokens import (
-    analyse_query,
-    detect_language,
-    index_terms,
-)
+from kept.text.tokens import analyse_query, detect_language, index_terms
 
 FOUND_IN = 1_000
 

@@ -10,10 +10,7 @@ from typing import Any
 from kept.errors import InputError, NotFoundError
 from kept.kernel.filter_matching import Facts, admits
 from kept.kernel.filters import Filters
-from kept.kernel.model import (
-    Chunk,
-    Document,
-)
+from kept.kernel.model import Chunk, Document
 from kept.search.select.score_meaning import Given, Scores
 from kept.text.draft import Authority, TimeHorizon
 

@@ -11,31 +11,10 @@ from kept.kernel.model import Candidate
 from kept.kernel.pipeline import Stage, ranked
 from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
-from kept.kernel.record import (
-    Drop,
-    Refusal,
-    Selection,
-    Step,
-    sift,
-)
-from kept.kernel.signals import (
-    PLACES,
-    Floats,
-    QueryTerms,
-)
-from kept.kernel.stages import (
-    ORDERING,
-    DropRepeats,
-    OpportunisticRerank,
-    OrderAsGiven,
-)
-from kept.search.retrieve import (
-    Fingerprints,
-    Found,
-    Request,
-    check_question,
-    selected,
-)
+from kept.kernel.record import Drop, Refusal, Selection, Step, sift
+from kept.kernel.signals import PLACES, Floats, QueryTerms
+from kept.kernel.stages import ORDERING, DropRepeats, OpportunisticRerank, OrderAsGiven
+from kept.search.retrieve import Fingerprints, Found, Request, check_question, selected
 from kept.search.select.measure import Texts, embedded
 from kept.search.select.passages import PassagePool
 from kept.search.select.score_meaning import Given, Scores

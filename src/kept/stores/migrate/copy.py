@@ -16,18 +16,8 @@ from kept.errors import StoreError
 from kept.ingest.plain_words import sketch_of
 from kept.kernel.ports import Vectors
 from kept.stores import queries as reading
-from kept.stores.document_rows import (
-    CHUNK_COLUMNS,
-    DOCUMENT_COLUMNS,
-    Filed,
-)
-from kept.stores.migrate.tables import (
-    JOBS,
-    OF_TENANTS,
-    OF_THE_STORE,
-    TRUTHS,
-    Table,
-)
+from kept.stores.document_rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
+from kept.stores.migrate.tables import JOBS, OF_TENANTS, OF_THE_STORE, TRUTHS, Table
 from kept.stores.ports import ManagedStore
 from kept.stores.service.jobs import ENDED
 from kept.stores.sql import Connection, Row, each, every, first, only

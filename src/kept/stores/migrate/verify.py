@@ -11,12 +11,7 @@ import numpy as np
 from kept.kernel.ports import Vectors
 from kept.stores import queries as reading
 from kept.stores.migrate.copy import documents_of, numbers_by
-from kept.stores.migrate.tables import (
-    JOBS,
-    OF_TENANTS,
-    OF_THE_STORE,
-    Table,
-)
+from kept.stores.migrate.tables import JOBS, OF_TENANTS, OF_THE_STORE, Table
 from kept.stores.ports import ManagedStore
 from kept.stores.sql import Row, each, every
 

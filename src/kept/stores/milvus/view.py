@@ -19,12 +19,7 @@ from numpy.typing import NDArray
 
 from kept.kernel.cosines import exact_cosines, unit_of
 from kept.kernel.signals import K1
-from kept.stores.index_port import (
-    Keys,
-    Pause,
-    at_once,
-    near_by_search,
-)
+from kept.stores.index_port import Keys, Pause, at_once, near_by_search
 from kept.stores.milvus.changes import Truth
 from kept.stores.milvus.collection import MilvusCollection
 from kept.stores.milvus.server import MOST_FOUND

@@ -18,11 +18,7 @@ import psycopg
 from psycopg import pq
 
 from kept.errors import StoreBusyError, StoreError, StoreReadOnlyError
-from kept.stores.postgres.dialect import (
-    PostgresConnection,
-    Raw,
-    register,
-)
+from kept.stores.postgres.dialect import PostgresConnection, Raw, register
 from kept.stores.postgres.pool import Pool, Taken
 from kept.stores.postgres.server_errors import (
     StoreInterruptedError,

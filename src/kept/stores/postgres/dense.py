@@ -14,12 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.kernel.cosines import exact_cosines, unit_of
-from kept.stores.index_port import (
-    Keys,
-    Pause,
-    at_once,
-    near_by_search,
-)
+from kept.stores.index_port import Keys, Pause, at_once, near_by_search
 from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.hnsw import kind_of
 from kept.stores.postgres.values import Vector, numbers, rows_of

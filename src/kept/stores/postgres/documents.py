@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 
 from kept.ingest.receipts import NewDocument
 from kept.kernel.ports import Vectors
-from kept.stores.document_rows import (
-    CHUNK_COLUMNS,
-    DOCUMENT_COLUMNS,
-    Filed,
-)
+from kept.stores.document_rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.metadata_update import rewrite_chunks, rewrite_document
 from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.metadata_rows import facts_of

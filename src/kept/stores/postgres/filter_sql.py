@@ -6,17 +6,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.kernel.filters import (
-    Condition,
-    Filters,
-    options_of,
-    within,
-)
-from kept.stores.filter_sql import (
-    Clause,
-    composed,
-    joined,
-)
+from kept.kernel.filters import Condition, Filters, options_of, within
+from kept.stores.filter_sql import Clause, composed, joined
 from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.postgres.metadata_rows import atom_of, key_of
 from kept.stores.postgres.values import numbers

@@ -12,11 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.kernel.signals import (
-    K1,
-    PLACES,
-    B,
-)
+from kept.kernel.signals import K1, PLACES, B
 from kept.stores.index_port import Keys
 from kept.stores.postgres.dense import EVERYTHING
 from kept.stores.postgres.dialect import PostgresConnection

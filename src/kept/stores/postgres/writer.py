@@ -3,12 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from kept.ingest.receipts import (
-    NewDocument,
-    Receipt,
-    Similarity,
-    Source,
-)
+from kept.ingest.receipts import NewDocument, Receipt, Similarity, Source
 from kept.kernel.ports import Vectors
 from kept.stores.postgres.connection import PostgresDatabase
 from kept.stores.postgres.documents import PostgresBooks

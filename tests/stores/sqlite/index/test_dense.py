@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
-from kept.stores.sqlite.index.dense import (
-    DenseIndex,
-    IndexTorn,
-    ScanEffort,
-)
+from kept.stores.sqlite.index.dense import DenseIndex, IndexTorn, ScanEffort
 
 WIDTH = 64
 NOTHING = np.empty(0, np.int64)

@@ -16,18 +16,8 @@ from numpy.typing import NDArray
 from cold_files import forget, pages_of, soon
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.stores.sqlite.index.page_cache import (
-    PAGE,
-    SURE_AFTER,
-    FilePages,
-    stretches,
-)
-from kept.stores.sqlite.index.read_ahead import (
-    NAME,
-    PIECE,
-    ReadAhead,
-    ReadAheadEffort,
-)
+from kept.stores.sqlite.index.page_cache import PAGE, SURE_AFTER, FilePages, stretches
+from kept.stores.sqlite.index.read_ahead import NAME, PIECE, ReadAhead, ReadAheadEffort
 from kept.stores.sqlite.store import SqliteStore
 
 ANY = ReadAheadEffort(least_bytes=0, again_after_seconds=0.0)

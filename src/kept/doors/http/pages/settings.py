@@ -8,12 +8,7 @@ from pydantic import SecretStr
 from pydantic_settings import BaseSettings
 from starlette.responses import Response
 
-from kept.doors.http.pages.page_request import (
-    AdminVisit,
-    ReaderVisit,
-    Visit,
-    path_with,
-)
+from kept.doors.http.pages.page_request import AdminVisit, ReaderVisit, Visit, path_with
 from kept.doors.http.problems import Problem
 from kept.doors.http.routes.administration import changed_settings, preset_settings
 from kept.doors.http.schemas import SHORT, PolicyIn, SettingsIn

@@ -16,11 +16,7 @@ from kept.doors.http.pages.page_request import (
 )
 from kept.doors.http.pages.templating import THEME_COOKIE, THEMES, rendered
 from kept.doors.http.problems import Problem
-from kept.doors.http.routes.administration import (
-    new_session,
-    signed_out,
-    with_session,
-)
+from kept.doors.http.routes.administration import new_session, signed_out, with_session
 
 YEAR = 365 * 24 * 3600
 OUR_SITES = frozenset({"same-origin", "none"})

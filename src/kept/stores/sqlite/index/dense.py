@@ -24,11 +24,7 @@ from numpy.typing import NDArray
 
 from kept.errors import StoreReadOnlyError
 from kept.kernel.cosines import exact_cosines, products, products_of, unit_of
-from kept.stores.index_port import (
-    Pause,
-    at_once,
-    near_by_search,
-)
+from kept.stores.index_port import Pause, at_once, near_by_search
 from kept.stores.sqlite.index.codes import Codes
 from kept.stores.sqlite.index.dense_contents import Contents
 from kept.stores.sqlite.index.vector_file import (

@@ -32,12 +32,7 @@ from numpy.typing import NDArray
 from kept.errors import StoreReadOnlyError
 from kept.kernel.signals import PLACES
 from kept.stores.row_writer import ORD_BITS
-from kept.stores.sqlite.index.vector_file import (
-    IndexTorn,
-    Scored,
-    best,
-    unwritten,
-)
+from kept.stores.sqlite.index.vector_file import IndexTorn, Scored, best, unwritten
 
 _HEAP_BYTES = 32_000_000
 # The change number lives in a document of the index itself, so that one commit holds
