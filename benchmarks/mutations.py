@@ -289,8 +289,8 @@ FAULTS = (
     Fault(
         "judge: unsure counts as accept",
         "kernel/stages/judge.py",
-        "if opinion is Opinion.ACCEPT:",
-        "if opinion is not Opinion.REJECT:",
+        "accepted = opinion is Opinion.ACCEPT",
+        "accepted = opinion is not Opinion.REJECT",
     ),
     Fault(
         "labels: a label of 0 counts as none",
