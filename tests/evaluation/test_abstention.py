@@ -6,7 +6,7 @@ from kept.errors import InputError
 from kept.evaluation.abstention import AbstentionCase, abstention, asked_in
 from kept.evaluation.ordinal import Rating, ordinal
 from kept.evaluation.resampling import Resampling
-from kept.evaluation.runs import EvaluationRun, QueryRecord, RunHeader
+from kept.evaluation.runs import QueryRecord
 
 FEW = Resampling(resamples=400)
 
@@ -77,16 +77,13 @@ def test_nothing_marked_is_refused() -> None:
 
 def test_run_gives_its_marked_questions() -> None:
     """Questions of unknown answerability stay out."""
-    header = RunHeader(
-        name="r", collection="c", collection_fingerprint="f", measures=()
-    )
     records = (
         QueryRecord(question_id="1", answerable=True, correct=None, confidence=0.5),
         QueryRecord(question_id="2"),
         QueryRecord(question_id="3", answerable=False, correct=False, refusal="gate"),
     )
 
-    asked = asked_in(EvaluationRun(header=header, records=records))
+    asked = asked_in(records)
 
     assert asked == (
         AbstentionCase(answerable=True, confidence=0.5),

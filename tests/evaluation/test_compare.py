@@ -1,5 +1,7 @@
 """Two runs are compared question by question, and the cause is named."""
 
+from dataclasses import replace
+
 import pytest
 
 from kept.errors import InputError
@@ -115,6 +117,36 @@ def test_every_difference_is_laid_at_a_stage() -> None:
     }
     total = sum(b.gained + b.lost for b in comparison.blame)
     assert total == pytest.approx(sum(q.difference for q in comparison.by_query))
+
+
+def marked(name: str, answers: int) -> EvaluationRun:
+    """Return a run in which the first *answers* of ten questions are answered rightly.
+
+    The last two are unanswerable.
+    """
+    records = tuple(
+        replace(
+            record(f"q{n}", 1.0, "r"),
+            answerable=n < 8,
+            correct=n < answers,
+            confidence=1 - n / 10,
+        )
+        for n in range(10)
+    )
+    return EvaluationRun(header=header(name), records=records)
+
+
+def test_areas_under_risk_and_coverage_are_compared() -> None:
+    """Where questions are marked as answerable, gates can bound the areas too."""
+    comparison = compare(marked("A", 4), marked("B", 8), how=FEW)
+
+    names = [delta.measure for delta in comparison.deltas]
+    assert names == ["RR", "R@5", "AURC", "AUGRC", "AURC@common", "AUGRC@common"]
+    delta = comparison.delta("AUGRC")
+    assert delta.difference.high < 0 < delta.p_value < 0.2
+    assert (delta.wins, delta.ties, delta.losses) == (None, None, None)
+    [verdict] = gate_verdicts(["high(AUGRC) <= 0"], comparison)
+    assert verdict.passed
 
 
 def test_single_questions_link_to_both_traces() -> None:

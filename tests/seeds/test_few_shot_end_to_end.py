@@ -1,6 +1,7 @@
 """Few-shot references through the product: Specs 33 to 38 as a user runs them."""
 
 import json
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from kept.few_shot.transcripts import ReferenceBuilder, ReferenceChunk, read_tra
 from kept.knowledge_base.base import KnowledgeBase
 from kept.models.embedders.hash import HashEmbedder
 
+ROOT = Path(__file__).parents[2]
 PARTICIPANT, EVIDENCE = read_evidence(examples_few_shot.EVIDENCE)
 Make = Callable[..., KnowledgeBase]
 
@@ -301,3 +303,34 @@ def test_the_command_line_says_what_the_library_says(
     assert ran.json["text"] == bundle.text
     assert ran.json["participant"] == PARTICIPANT
     assert json.loads(json.dumps(bundle.as_data())).items() <= ran.json.items()
+
+
+def test_the_two_guardrails_are_verified_by_paired_aurc_deltas(
+    evaluation_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both arms are run, and their areas compared participant by participant.
+
+    Spec 33: "Run paper-parity baseline first (Spec 31 ablation). Then run with:
+    EMBEDDING_MIN_REFERENCE_SIMILARITY=0.6, EMBEDDING_MAX_REFERENCE_CHARS_PER_ITEM=800.
+    Compare paired AURC deltas."
+    """
+    ablation = runpy.run_path(str(ROOT / "docs/examples/reference_ablation.py"))
+    lines = (evaluation_data / "product_reviews_aspect/items.jsonl").read_text("utf-8")
+    reviews = tmp_path / "reviews.jsonl"
+    reviews.write_text("\n".join(lines.splitlines()[::25]), "utf-8")
+    monkeypatch.setenv("KEPT_EMBEDDER", "hash")
+    before, after = tmp_path / "baseline.jsonl", tmp_path / "guarded.jsonl"
+
+    ablation["main"](reviews, before, str(tmp_path / "references"))
+    monkeypatch.setenv("EMBEDDING_MIN_REFERENCE_SIMILARITY", "0.6")
+    monkeypatch.setenv("EMBEDDING_MAX_REFERENCE_CHARS_PER_ITEM", "800")
+    ablation["main"](reviews, after, str(tmp_path / "references"))
+    compared = kept("eval", "ordinal", before, after, "--json").json
+
+    deltas = {delta["measure"]: delta for delta in compared["deltas"]}
+    assert compared["participants"] > 1
+    assert deltas["coverage"]["difference"]["estimate"] < 0
+    for name in ("AURC", "AUGRC", "AURC@common", "AUGRC@common"):
+        interval = deltas[name]["difference"]
+        assert interval["low"] <= interval["estimate"] <= interval["high"]
+        assert 0 < deltas[name]["p_value"] <= 1

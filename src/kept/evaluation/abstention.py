@@ -16,7 +16,7 @@ from kept.evaluation.resampling import (
     bootstrap,
     share_of,
 )
-from kept.evaluation.runs import EvaluationRun
+from kept.evaluation.runs import QueryRecord
 from kept.evaluation.selective import (
     AREAS,
     Attempt,
@@ -100,7 +100,7 @@ class AbstentionReport:
         ]
 
 
-def asked_in(run: EvaluationRun) -> tuple[AbstentionCase, ...]:
+def asked_in(records: Iterable[QueryRecord]) -> tuple[AbstentionCase, ...]:
     """Return the questions of a run that are marked as answerable or not."""
     return tuple(
         AbstentionCase(
@@ -110,7 +110,7 @@ def asked_in(run: EvaluationRun) -> tuple[AbstentionCase, ...]:
             refused=record.refusal is not None,
             kind=record.kind,
         )
-        for record in run.records
+        for record in records
         if record.answerable is not None
     )
 
@@ -129,7 +129,7 @@ def abstention(
             'with "answerable": false, or add questions of another set'
         )
         raise InputError(msg)
-    attempts = [_attempt(a) for a in asked]
+    attempts = [attempt_of(a) for a in asked]
     kinds = sorted({a.kind for a in asked if not a.answerable})
     levels = tuple(coverages)
     lines = (None, *dict.fromkeys(floors))
@@ -197,7 +197,8 @@ def _cited(asked: AbstentionCase, floor: float | None) -> bool:
     return asked.confidence is not None and asked.confidence >= floor
 
 
-def _attempt(asked: AbstentionCase) -> Attempt:
+def attempt_of(asked: AbstentionCase) -> Attempt:
+    """Return a question as a point of the curve: its loss and its confidence."""
     if asked.confidence is None:  # no floor would have cited it
         return Attempt(None, 0)
     return Attempt(0 if asked.answerable and asked.correct else 1, asked.confidence)

@@ -5,23 +5,27 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from kept.errors import InputError
+from kept.evaluation.abstention import asked_in, attempt_of
 from kept.evaluation.measures import Measures
+from kept.evaluation.ordinal import MAE
+from kept.evaluation.paired import TIE, Delta, curve_deltas, named_delta
 from kept.evaluation.resampling import (
     STANDARD,
-    Interval,
     Resampling,
     mean_interval,
     randomisation_test,
 )
 from kept.evaluation.runs import EvaluationRun, QueryRecord
+from kept.evaluation.selective import PAIRED
 
+# Coverage and risk of the curve count whatever was scored, so a run's own refusals are
+# no part of them.
+AREAS = PAIRED[2:]
 Pairs = Sequence[tuple[QueryRecord, QueryRecord]]
 
-# Measures are rounded to nine places.
-TIE = 1e-9
 COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -33,20 +37,15 @@ _GATE = re.compile(
     r"(?P<compare>>=|<=|>|<)\s*(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)\s*",
     re.IGNORECASE,
 )
+_CURVE_NAMES = {name.casefold(): name for name in (*PAIRED, MAE)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
-    """How one measure changed from A to B, over the questions both have."""
+class HasDeltas(Protocol):
+    """Something with paired deltas that gates can bound."""
 
-    measure: str
-    before: float
-    after: float
-    difference: Interval
-    p_value: float
-    wins: int
-    ties: int
-    losses: int
+    def delta(self, measure: str) -> Delta:
+        """Return the change of one measure."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +99,7 @@ class RunComparison:
 
     def delta(self, measure: str) -> Delta:
         """Return the change of one measure; the error lists those there are."""
-        for each in self.deltas:
-            if each.measure == measure:
-                return each
-        there = ", ".join(d.measure for d in self.deltas)
-        msg = f"the runs do not share the measure {measure!r}; they share: {there}"
-        raise InputError(msg)
+        return named_delta(measure, self.deltas)
 
 
 def compare(
@@ -135,7 +129,10 @@ def compare(
         questions=len(pairs),
         only_before=len(before.judged) - len(pairs),
         only_after=len(after.judged) - len(pairs),
-        deltas=tuple(_delta(m, pairs, how) for m in measures),
+        deltas=(
+            *(_delta(m, pairs, how) for m in measures),
+            *_area_deltas(everything, how),
+        ),
         by_query=tuple(_query_delta(measures[0], a, b) for a, b in pairs),
         blame=_blame(measures[0], pairs),
         newly_refused=_refused(everything),
@@ -174,6 +171,19 @@ def _delta(measure: str, pairs: Pairs, how: Resampling) -> Delta:
         ties=sum(abs(d) <= TIE for d in differences),
         losses=sum(d < -TIE for d in differences),
     )
+
+
+def _area_deltas(pairs: Pairs, how: Resampling) -> tuple[Delta, ...]:
+    """Return how the areas under risk and coverage changed, if it is known.
+
+    That takes questions that are marked as answerable or not.
+    """
+    both = [(asked_in([a]), asked_in([b])) for a, b in pairs]
+    marked = [(a[0], b[0]) for a, b in both if a and b]
+    deltas = curve_deltas(
+        [attempt_of(a) for a, _ in marked], [attempt_of(b) for _, b in marked], how=how
+    )
+    return tuple(delta for delta in deltas if delta.measure in AREAS)
 
 
 def _query_delta(measure: str, before: QueryRecord, after: QueryRecord) -> QueryDelta:
@@ -271,11 +281,13 @@ class Gate:
                 "such as 'nDCG@10 >= -0.005' or 'low(R@100) >= -0.01'"
             )
             raise InputError(msg)
-        [measure] = Measures.named(match["measure"]).names
+        measure = _CURVE_NAMES.get(match["measure"].casefold())
+        if measure is None:
+            [measure] = Measures.named(match["measure"]).names
         bound = (match["bound"] or "estimate").lower()
         return cls(measure, match["compare"], float(match["limit"]), bound)
 
-    def held_against(self, comparison: RunComparison) -> "GateVerdict":
+    def held_against(self, comparison: HasDeltas) -> "GateVerdict":
         """Return whether *comparison* passes, and the number that decides."""
         interval = comparison.delta(self.measure).difference
         value = float(getattr(interval, self.bound))
@@ -293,7 +305,7 @@ class GateVerdict:
 
 
 def gate_verdicts(
-    gates: Iterable[str], comparison: RunComparison
+    gates: Iterable[str], comparison: HasDeltas
 ) -> tuple[GateVerdict, ...]:
     """Check every gate against *comparison*."""
     parsed = [Gate.parsed(text) for text in gates]

@@ -117,7 +117,7 @@ def _summary(report: RunReport) -> PageSection:
         tone=word,
         paragraphs=[f"{report.summary}."],
         notes=report.notes,
-        tables=[*tables, gate_table(report)] if report.gates else tables,
+        tables=[*tables, gate_table(report.gates)] if report.gates else tables,
     )
 
 

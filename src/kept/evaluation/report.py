@@ -143,7 +143,7 @@ def report_of(
     how: Resampling = STANDARD,
 ) -> RunReport:
     """Report on *run* with intervals; gates apply to the change from *against*."""
-    asked = asked_in(run)
+    asked = asked_in(run.records)
     comparison = compare(against, run, how=how) if against else None
     notes = () if comparison is None else comparison.notes
     if comparison is None and not run.complete:

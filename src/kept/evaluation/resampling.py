@@ -93,7 +93,7 @@ def bootstrap(
     if size == 0:
         return dict.fromkeys(names)
     [estimates] = _rows(statistics, np.ones((1, size)))
-    resampled = _resampled(statistics, _cluster_of_each(size, clusters), how)
+    resampled = _resampled(statistics, clusters_of(size, clusters), how)
     return {
         name: _interval(float(estimate), values, how.level)
         for name, estimate, values in zip(names, estimates, resampled, strict=True)
@@ -162,12 +162,7 @@ def randomisation_test(deltas: Sequence[float], *, how: Resampling = STANDARD) -
     return float(test.pvalue)
 
 
-def group_starts(ordered: Floats) -> NDArray[np.intp]:
-    """Return where each run of equal values begins."""
-    return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))[: ordered.size]
-
-
-def _cluster_of_each(size: int, clusters: Sequence[str] | None) -> NDArray[np.intp]:
+def clusters_of(size: int, clusters: Sequence[str] | None) -> NDArray[np.intp]:
     """Return the number of the cluster that each item is in."""
     if clusters is None:
         return np.arange(size)
@@ -175,6 +170,11 @@ def _cluster_of_each(size: int, clusters: Sequence[str] | None) -> NDArray[np.in
         msg = f"{size} items but {len(clusters)} clusters; give one per item"
         raise InputError(msg)
     return np.unique(np.asarray(clusters), return_inverse=True)[1]
+
+
+def group_starts(ordered: Floats) -> NDArray[np.intp]:
+    """Return where each run of equal values begins."""
+    return np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))[: ordered.size]
 
 
 def _resampled(

@@ -13,6 +13,10 @@ from kept.evaluation.resampling import Floats, Statistic, group_starts
 Number = int | float | Fraction
 
 AREAS = ("aurc", "augrc", "excess_aurc", "excess_augrc")
+# An area ends at the highest coverage that its system reaches, so that one who answers
+# less has a smaller one. Those to the common coverage compare like with like.
+RISK = "risk"
+PAIRED = ("coverage", RISK, "AURC", "AUGRC", "AURC@common", "AUGRC@common")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +137,29 @@ def curve_of(attempts: Sequence[Attempt], coverages: Sequence[float] = ()) -> St
     return columns if any(a.loss is not None for a in attempts) else nothing
 
 
+def paired_curves(
+    before: Sequence[Attempt], after: Sequence[Attempt]
+) -> Callable[[Floats, Floats], tuple[Floats, Floats]]:
+    """Return the function from counts to the figures of both, `PAIRED` in columns.
+
+    The first argument counts how often the attempts of *before* are in the first
+    system, the second those of *after*; the second system has the attempts that the
+    first has not. The risk of a system that answers nothing is NaN.
+    """
+    curves = _curves_of([*before, *after])
+    answered = (sum(a.loss is not None for a in each) for each in (before, after))
+    common = min(answered) / len(before)
+
+    def figures(first: Floats, second: Floats) -> tuple[Floats, Floats]:
+        one = curves(np.concatenate((first, second), axis=1))
+        other = curves(np.concatenate((second, first), axis=1))
+        both = np.minimum(one.coverage[:, -1], other.coverage[:, -1])
+        both = np.minimum(both, common)
+        return _figures(one, both), _figures(other, both)
+
+    return figures
+
+
 def _with_hindsight(attempts: Iterable[Attempt]) -> list[Attempt]:
     """Return the attempts with confidences that order them by loss."""
     return [Attempt(a.loss, 0 if a.loss is None else -a.loss) for a in attempts]
@@ -170,16 +197,30 @@ def _curves_of(attempts: Sequence[Attempt]) -> Callable[[Floats], _Curves]:
     return curves
 
 
-def _aurc(curves: _Curves) -> Floats:
+def _figures(curves: _Curves, both: Floats) -> Floats:
+    covered = curves.coverage[:, -1]
+    return np.stack(
+        [
+            covered,
+            np.where(covered > 0, curves.risk[:, -1], np.nan),
+            _aurc(curves),
+            _augrc(curves),
+            _aurc(curves, both),
+            _augrc(curves, both),
+        ],
+        axis=1,
+    )
+
+
+def _aurc(curves: _Curves, to: Floats | None = None) -> Floats:
     # The curve starts at the first point's risk: with no answer at all there is no risk
     # to average.
-    start = curves.coverage[:, 0] * curves.risk[:, 0]
-    return start + _trapezoid(curves.risk, curves.coverage)
+    return _trapezoid(curves.risk[:, :1], curves.risk, curves.coverage, to)
 
 
-def _augrc(curves: _Curves) -> Floats:
-    start = curves.coverage[:, 0] * curves.burden[:, 0] / 2
-    return start + _trapezoid(curves.burden, curves.coverage)
+def _augrc(curves: _Curves, to: Floats | None = None) -> Floats:
+    nothing = np.zeros_like(curves.burden[:, :1])
+    return _trapezoid(nothing, curves.burden, curves.coverage, to)
 
 
 def _risk_at(curves: _Curves, coverage: float) -> Floats:
@@ -202,9 +243,21 @@ def _area(steps: Sequence[tuple[Fraction, Fraction]], to: Number | None) -> Numb
     return area
 
 
-def _trapezoid(heights: Floats, places: Floats) -> Floats:
-    middle = (heights[:, 1:] + heights[:, :-1]) / 2
-    return np.asarray((middle * np.diff(places, axis=1)).sum(axis=1))
+def _trapezoid(
+    start: Floats, heights: Floats, places: Floats, to: Floats | None
+) -> Floats:
+    """Return the area under *heights*, of which *start* is the one at 0.
+
+    Each row is cut off at its own place in *to*.
+    """
+    x = np.concatenate((np.zeros_like(places[:, :1]), places), axis=1)
+    y = np.concatenate((start, heights), axis=1)
+    wide, rise = np.diff(x, axis=1), np.diff(y, axis=1)
+    part = np.ones_like(wide)
+    if to is not None:
+        room = np.clip(to[:, None] - x[:, :-1], 0.0, wide)
+        part = np.divide(room, wide, out=np.zeros_like(wide), where=wide > 0)
+    return np.asarray((wide * part * (y[:, :-1] + rise * part / 2)).sum(axis=1))
 
 
 def _known(value: Number | None) -> Number:

@@ -5,16 +5,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from kept.evaluation.abstention import AbstentionReport
-from kept.evaluation.compare import RunComparison
+from kept.evaluation.compare import GateVerdict, RunComparison
 from kept.evaluation.duplicate_report import DuplicateReport
 from kept.evaluation.fixture_arms import FixtureReport
-from kept.evaluation.ordinal import OrdinalReport
+from kept.evaluation.ordinal import OrdinalComparison, OrdinalReport
+from kept.evaluation.paired import Delta
 from kept.evaluation.report import CalibrationSummary, RunReport
 from kept.evaluation.resampling import Interval
 from kept.evaluation.sweep import SweepPoint
 
 Cell = str | int | float | Fraction | Interval | None
 FIGURES = ("figure", "value")
+CHANGE = ("measure", "A", "B", "B - A", "p")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def run_tables(report: RunReport) -> list[ReportTable]:
     if report.comparison:
         tables += comparison_tables(report.comparison)
     if report.gates:
-        tables.append(gate_table(report))
+        tables.append(gate_table(report.gates))
     return tables
 
 
@@ -45,9 +47,9 @@ def measure_table(report: RunReport) -> ReportTable:
     return ReportTable("Measures", ("measure", "mean"), list(report.measures.items()))
 
 
-def gate_table(report: RunReport) -> ReportTable:
+def gate_table(gates: Sequence[GateVerdict]) -> ReportTable:
     """Return each gate with the value that decides it."""
-    rows = [(g.gate, g.value, _verdict(passed=g.passed)) for g in report.gates]
+    rows = [(g.gate, g.value, _verdict(passed=g.passed)) for g in gates]
     return ReportTable("Gates", ("gate", "value", "verdict"), rows)
 
 
@@ -62,13 +64,7 @@ def calibration_table(calibration: CalibrationSummary) -> ReportTable:
 
 def comparison_tables(comparison: RunComparison) -> list[ReportTable]:
     """Return the paired differences, and which stages made them."""
-    deltas = [
-        (
-            *(d.measure, d.before, d.after, d.difference, d.p_value),
-            *(d.wins, d.ties, d.losses),
-        )
-        for d in comparison.deltas
-    ]
+    deltas = [(*_changed(d), d.wins, d.ties, d.losses) for d in comparison.deltas]
     blame = [
         (b.stage, b.reason, b.gained, b.lost, len(b.questions))
         for b in comparison.blame
@@ -77,7 +73,7 @@ def comparison_tables(comparison: RunComparison) -> list[ReportTable]:
         ReportTable(
             f"{comparison.after} against {comparison.before}, "
             f"{comparison.questions} questions",
-            ("measure", "A", "B", "B - A", "p", "wins", "ties", "losses"),
+            (*CHANGE, "wins", "ties", "losses"),
             deltas,
         ),
         ReportTable(
@@ -122,6 +118,30 @@ def ordinal_tables(report: OrdinalReport) -> list[ReportTable]:
         ReportTable("Ordinal ratings", FIGURES, figures),
         ReportTable("By item", ("item", "MAE"), list(report.mae_by_item.items())),
     ]
+
+
+def rating_tables(
+    comparison: OrdinalComparison, gates: Sequence[GateVerdict] = ()
+) -> list[ReportTable]:
+    """Return how two sets of ratings differ, in all and by item."""
+    items = [
+        (item, *_changed(d)) for item, ds in comparison.by_item.items() for d in ds
+    ]
+    tables = [
+        ReportTable(
+            f"{comparison.after} against {comparison.before}: {comparison.ratings} "
+            f"ratings of {comparison.participants} participants",
+            CHANGE,
+            [_changed(d) for d in comparison.deltas],
+        ),
+        ReportTable("By item", ("item", *CHANGE), items),
+    ]
+    return [*tables, gate_table(gates)] if gates else tables
+
+
+def _changed(delta: Delta) -> tuple[Cell, ...]:
+    change = (delta.before, delta.after, delta.difference, delta.p_value)
+    return (delta.measure, *change)
 
 
 def duplicate_tables(report: DuplicateReport) -> list[ReportTable]:

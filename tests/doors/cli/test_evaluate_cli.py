@@ -461,6 +461,49 @@ def test_ordinal_ratings_are_measured_by_item_and_coverage(tmp_path: Path) -> No
     assert "MAE" in output
 
 
+def ratings_file(path: Path, error: int) -> Path:
+    """Write ratings of six participants that are all off by *error*."""
+    rows = [
+        {"participant": f"p{n}", "item": "Sleep", "prediction": error, "truth": 0}
+        for n in range(6)
+    ]
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("command", [("eval", "ordinal"), ("compare",)])
+def test_two_ratings_are_compared_and_gated(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
+    """The change with its interval and p value, and exit code 20 below a gate."""
+    worse = ratings_file(tmp_path / "before.jsonl", 2)
+    better = ratings_file(tmp_path / "after.jsonl", 1)
+
+    shown = kept(*command, worse, better, "--gate", "high(AURC) <= 0")
+    failed = kept(*command, better, worse, "--gate", "AURC <= 0", "--json")
+
+    assert shown.code == 0
+    assert "after against before: 6 ratings of 6 participants" in shown.out
+    assert "-1.0000 [-1.0000, -1.0000]" in shown.out
+    assert failed.code == 20
+    data = json.loads(failed.out)
+    assert (data["passed"], data["gates"][0]["value"]) == (False, 1.0)
+    assert {d["measure"]: d["p_value"] for d in data["deltas"]}["AURC"] == 2 / 2**6
+
+
+def test_ratings_have_neither_a_page_nor_a_gate_without_a_second_file(
+    tmp_path: Path,
+) -> None:
+    """Each is said, not left out in silence."""
+    file = ratings_file(tmp_path / "ratings.jsonl", 1)
+
+    page = kept("compare", file, file, "--html", tmp_path / "page.html")
+    gate = kept("eval", "ordinal", file, "--gate", "AURC <= 0")
+
+    assert "for ratings there is --json" in page.complaint(3)
+    assert "give both" in gate.complaint(3)
+
+
 def test_a_rating_that_is_none_is_named_by_its_line(tmp_path: Path) -> None:
     """The line, the field, the value and what was expected."""
     file = tmp_path / "ratings.jsonl"

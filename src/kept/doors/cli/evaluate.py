@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from kept.doors.cli import options
+from kept.errors import InputError
 
 COLLECTION = "collection"
 
@@ -68,6 +69,13 @@ Probe = Annotated[
     typer.Option(
         "--probe",
         help="Also ask the questions of this file or folder, as unanswerable ones.",
+    ),
+]
+Gates = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--gate",
+        help="Bound on the change, such as 'nDCG@10 >= -0.005' or 'high(AURC) <= 0'.",
     ),
 ]
 CorpusStore = Annotated[
@@ -210,29 +218,38 @@ def ordinal(
         Path,
         typer.Argument(help="Ratings as JSON lines: participant, item, prediction, …"),
     ],
+    after: Annotated[
+        Path | None,
+        typer.Argument(help="Ratings of another system, to compare with the first."),
+    ] = None,
+    gates: Gates = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Measure the error of predicted ordinal scores, by item and by coverage.
 
     Each line has participant, item, prediction (null: abstained), truth and
-    confidence. Intervals are resampled by participant.
+    confidence. Intervals are resampled by participant. With two files, the second
+    is compared with the first; ends with 20 if a gate does not hold.
     """
     from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
-    measuring.show_ratings(ratings, as_json)
+    if after is None:
+        if gates:
+            msg = "a gate bounds the change between two files of ratings; give both"
+            raise InputError(msg)
+        measuring.show_ratings(ratings, as_json)
+        return
+    passed = measuring.compared_ratings(ratings, after, gates or (), as_json)
+    raise typer.Exit(0 if passed else measuring.BELOW)
 
 
 def compare(
     before: Annotated[
-        Path, typer.Argument(help="Run A: the folder of kept eval --out.")
+        Path,
+        typer.Argument(help="Run A: the folder of kept eval --out, or ratings."),
     ],
     after: Annotated[Path, typer.Argument(help="Run B.")],
-    gates: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--gate", help="Bound on the change, such as 'nDCG@10 >= -0.005'."
-        ),
-    ] = None,
+    gates: Gates = None,
     html: Html = None,
     junit: Junit = None,
     as_json: options.AsJson = False,
@@ -244,6 +261,12 @@ def compare(
     from kept.doors.cli import evaluation_runs as measuring  # noqa: PLC0415 -- slow to load
 
     options.demand_writable(html, junit)
+    if measuring.holds_ratings(before):
+        if html or junit:
+            msg = "--html and --junit are for runs; for ratings there is --json"
+            raise InputError(msg)
+        passed = measuring.compared_ratings(before, after, gates or (), as_json)
+        raise typer.Exit(0 if passed else measuring.BELOW)
     report = measuring.comparison(before, after, gates or ())
     measuring.reports(report, html, junit)
     measuring.show_comparison(report, as_json)

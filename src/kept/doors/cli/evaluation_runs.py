@@ -10,6 +10,7 @@ from kept.doors.cli.output import print_drawn, print_json, print_table, say
 from kept.doors.cli.progress import Report, bar
 from kept.errors import InputError
 from kept.evaluation.collection import Collection, load_collection, load_probes
+from kept.evaluation.compare import gate_verdicts
 from kept.evaluation.corpus import Corpus, corpus_of
 from kept.evaluation.duplicate_report import (
     DuplicateReport,
@@ -23,7 +24,7 @@ from kept.evaluation.html_page import as_html
 from kept.evaluation.junit import fixture_junit, report_junit
 from kept.evaluation.measures import DEFAULT_MEASURES
 from kept.evaluation.measures import Measures as ParsedMeasures
-from kept.evaluation.ordinal import load_ratings, ordinal
+from kept.evaluation.ordinal import compare_ratings, load_ratings, ordinal
 from kept.evaluation.report import (
     RunReport,
     Summary,
@@ -51,6 +52,7 @@ from kept.evaluation.tables import (
     abstention_tables,
     duplicate_tables,
     ordinal_tables,
+    rating_tables,
     sweep_table,
 )
 from kept.evaluation.terminal_tables import drawn, drawn_fixture, drawn_report
@@ -196,6 +198,14 @@ def pairs(path: Path, given: EvaluationTarget, same_from: float) -> DuplicateRep
         )
 
 
+def holds_ratings(path: Path) -> bool:
+    """Return whether a file has ordinal ratings where a run is expected."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return b'"participant"' in file.readline()
+
+
 def comparison(before: Path, after: Path, gates: Iterable[str]) -> RunReport:
     """Hold one kept run against another."""
     return report_of(
@@ -323,6 +333,22 @@ def show_ratings(path: Path, as_json: bool) -> None:
         print_json(as_data(found))
         return
     print_drawn(drawn(ordinal_tables(found)))
+
+
+def compared_ratings(
+    before: Path, after: Path, gates: Iterable[str], as_json: bool
+) -> bool:
+    """Show how two sets of ratings differ; return whether every gate holds."""
+    found = compare_ratings(
+        load_ratings(before), load_ratings(after), names=(before.stem, after.stem)
+    )
+    verdicts = gate_verdicts(gates, found)
+    passed = all(verdict.passed for verdict in verdicts)
+    if as_json:
+        print_json({**as_data(found), "gates": as_data(verdicts), "passed": passed})
+    else:
+        print_drawn(drawn(rating_tables(found, verdicts)))
+    return passed
 
 
 def show_comparison(report: RunReport, as_json: bool) -> None:
