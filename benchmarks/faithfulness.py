@@ -73,6 +73,10 @@ class Remembering:
             self.known.update(zip(new, rows, strict=True))
         return np.stack([self.known[text] for text in texts])
 
+    def embed_query(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Return the rows that *embed* does."""
+        return self.embed(texts)
+
 
 def embedder_of(name: str) -> Any:  # noqa: ANN401 -- only embed() is needed
     """Return the embedder for the cosines."""

@@ -36,6 +36,10 @@ class CountingEmbedder:
         time.sleep(self.pause_seconds)
         return self.inner.embed(self.calls[-1])
 
+    def embed_query(self, texts: Iterable[str]) -> Vectors:
+        """Embed questions, and remember."""
+        return self.embed(texts)
+
 
 def taken_and_embedded(
     base: KnowledgeBase, items: Iterable[Handed], cutting: Cutting | None = None

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from stand_ins import stood_in
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
@@ -111,6 +113,8 @@ def test_python_on_a_page_runs(
     snippets = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("KEPT_EMBEDDER", "hash")
+    for name, module in stood_in().items():
+        monkeypatch.setitem(sys.modules, name, module)
 
     exec(compile("\n".join(snippets), str(page), "exec"), {"__name__": "page"})  # noqa: S102 -- ours
 

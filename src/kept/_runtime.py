@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, entry_points, version
 from itertools import chain
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -259,6 +259,27 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 T = TypeVar("T")
+
+
+def plugged(group: str, name: str) -> Any | None:  # noqa: ANN401 -- whatever it is
+    """Return what an installed package offers in *group* under *name*, or None."""
+    for point in entry_points(group=group, name=name):
+        try:
+            return point.load()
+        except Exception as error:
+            package = point.dist.name if point.dist else point.module
+            msg = (
+                f"{name!r} of {group} is in the package {package}, which cannot be "
+                f"loaded ({type(error).__name__}: {error}); reinstall it, or ask its "
+                "authors"
+            )
+            raise SettingsError(msg) from error
+    return None
+
+
+def pluggable(group: str) -> list[str]:
+    """Return the names that installed packages offer in *group*."""
+    return sorted(point.name for point in entry_points(group=group))
 
 
 def all_cores() -> int:

@@ -131,10 +131,13 @@ class EmbedderMismatchError(StoreError):
 
     def __init__(self, stored: str, configured: str) -> None:
         name = re.split("[-:]", configured, maxsplit=1)[0]
+        command = f"run 'kept reembed --embedder {name}'"
+        if name not in ("minilm", "hash", "openai"):
+            command = "run 'kept reembed' (in Python: reembed())"
         super().__init__(
             f"this knowledge base was embedded with {stored!r}, but {configured!r} "
-            "is configured; two models never mix. Configure the stored one, or run "
-            f"'kept reembed --embedder {name}'"
+            "is configured; two models never mix. Configure the stored one, or "
+            f"{command}"
         )
         self.stored = stored
         self.configured = configured

@@ -22,6 +22,8 @@ OUT_OF_RANGE = [
     ("KEPT_RELEVANCE_FLOOR", "1.2", "KEPT_RELEVANCE_FLOOR is '1.2'; expected a number"),
     ("KEPT_PRESET", "best", "'best', which --preset or KEPT_PRESET names; choose one"),
     ("KEPT_WITHOUT_STAGES", '["x"]', "KEPT_WITHOUT_STAGES names the stage 'x'; expect"),
+    ("KEPT_RERANKER", "coher", "KEPT_RERANKER is 'coher'; expected one of: none, rel"),
+    ("KEPT_EMBEDDER_HEADERS", "x", "KEPT_EMBEDDER_HEADERS is not usable (it is not s"),
     ("KEPT_STORE_REPLICA", "postgresql://b", "KEPT_STORE_REPLICA is set, but the"),
     ("KEPT_STORE_TOKEN", "root:Milvus", "KEPT_STORE_TOKEN is set, but the store is"),
 ]

@@ -85,6 +85,10 @@ class Embedding:
         time.sleep(self.seconds)
         return self.inner.embed(texts)[: len(texts) - self.rows_short]
 
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the rows that *embed* does."""
+        return self.embed(texts)
+
 
 def bundle(**tables: str) -> ReferenceBundle:
     """Build a bundle of tables, one per item."""

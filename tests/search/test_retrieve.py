@@ -339,7 +339,7 @@ def test_a_question_is_embedded_while_its_words_are_weighed(
     """Both are begun before either is done, where the gate needs no weights."""
     request, barrier = Request(question=QUESTIONS[0]), Barrier(2)
     retriever = answering.retriever(answering.plan(request))
-    embedder: Any = Meeting(answering.embedder, "embed", barrier)
+    embedder: Any = Meeting(answering.embedder, "embed_query", barrier)
 
     with answering.store.shelf(request.tenant) as shelf:
         weighing: Any = Meeting(shelf, "weigh", barrier)

@@ -7,6 +7,13 @@ from kept.errors import InputError, SettingsError
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import store_exists
+from kept.models.own import (
+    EmbedsTexts,
+    JudgesCandidates,
+    OwnModels,
+    ReadsPassages,
+    ScoresCandidates,
+)
 from kept.search.observers import Watch
 from kept.stores.addresses import without_secrets
 
@@ -16,8 +23,11 @@ def open_knowledge_base(  # noqa: PLR0913 -- what is set most often has a name h
     *,
     create: bool = False,
     tenant: str | None = None,
-    embedder: str | None = None,
+    embedder: str | EmbedsTexts | None = None,
     preset: str | None = None,
+    reranker: str | ScoresCandidates | None = None,
+    judge: JudgesCandidates | None = None,
+    reader: ReadsPassages | None = None,
     watch: Watch | None = None,
     **settings: Any,  # noqa: ANN401 -- checked by the settings
 ) -> KnowledgeBase:
@@ -40,11 +50,20 @@ def open_knowledge_base(  # noqa: PLR0913 -- what is set most often has a name h
     the vectors ("minilm", "hash" or "openai"), *preset* how passages are chosen. More
     *settings* are those of `kept.Settings`, in small letters and without ``KEPT_``. A
     *watch* observes searches, answers and ingestion, as `Telemetry` does.
+
+    Models of your own are objects: an *embedder* with ``embed(texts)``, a *reranker*
+    with ``scores(query, candidates)``, a *judge* with ``review(query, candidates)``, a
+    *reader* with ``read(question, passages)``, each with an ``id``. They may be called
+    from several threads at once, and are yours to close.
     """
     if not isinstance(path, str | Path):
         msg = f"the path is {path!r}; expected a folder, or the URL of a store"
         raise SettingsError(msg)
-    named = {"tenant": tenant, "embedder": embedder, "preset": preset}
+    named: dict[str, Any] = {"tenant": tenant, "preset": preset}
+    objects: dict[str, Any] = {"judge": judge, "reader": reader}
+    for name, one in (("embedder", embedder), ("reranker", reranker)):
+        (named if isinstance(one, str) else objects)[name] = one
+    own = OwnModels.of(**objects)
     given = {name: value for name, value in named.items() if value is not None}
     chosen = Settings.of({"store": str(path), **given, **settings})
     if not create and not store_exists(chosen):
@@ -54,4 +73,4 @@ def open_knowledge_base(  # noqa: PLR0913 -- what is set most often has a name h
             f"with kept.open({where!r}, create=True)"
         )
         raise InputError(msg)
-    return KnowledgeBase(chosen, watch=watch)
+    return KnowledgeBase(chosen, watch=watch, own=own)

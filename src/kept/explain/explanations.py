@@ -14,7 +14,7 @@ from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Configured, Parts, Plan
 from kept.kernel.record import Decision, Refusal, Refused, Verdict
-from kept.models.embedders import checked
+from kept.models.embedders import questioned
 from kept.models.embedders.known import Known
 from kept.search.ports import Shelf
 from kept.search.retrieve import Found, Request, check_question
@@ -119,7 +119,7 @@ def why_not(base: ExplainedBase, named: str, request: Request) -> WhyNot:
     configured = base.configured(tenant=request.tenant)
     texts, embedder = [request.question], base.embedder
     # Embedded once, before a read transaction is open.
-    [vector] = checked(embedder.embed(texts), texts, embedder.id)
+    [vector] = questioned(embedder, texts)
     known = Known(embedder, {request.question: vector})
     models = ModelAnswers(base.parts_of(configured))
 

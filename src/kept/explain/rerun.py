@@ -13,7 +13,7 @@ from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
 from kept.kernel.record import Refusal, Selection
 from kept.kernel.signals import QueryTerms
-from kept.models.embedders import checked
+from kept.models.embedders import questioned
 from kept.search.ports import Leg, Shelf
 from kept.search.retrieve import Cut, Request, gathered, selected
 
@@ -47,7 +47,7 @@ class Rerun:
     def vector(self) -> NDArray[np.float32]:
         """The question as a vector."""
         texts = [self.request.question]
-        [vector] = checked(self._embedder.embed(texts), texts, self._embedder.id)
+        [vector] = questioned(self._embedder, texts)
         return np.asarray(vector, np.float32)
 
     @cached_property

@@ -188,7 +188,7 @@ def _within(seconds: float, embedder: Embedder, texts: Sequence[str]) -> Vectors
         try:
             # The limit on a single request to the service may be shorter than this.
             with limited(limit):
-                done.set_result(embedder.embed(texts))
+                done.set_result(embedder.embed_query(texts))
         except BaseException as error:  # noqa: BLE001 -- raised again in the caller
             done.set_exception(error)
 

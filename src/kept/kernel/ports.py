@@ -51,6 +51,14 @@ class Embedder(Protocol):
         """Return one unit vector per text, in order, as rows."""
         ...
 
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the same for questions.
+
+        Models such as e5 were trained with another prefix before a question than
+        before a passage; for a model that was not, this is *embed*.
+        """
+        ...
+
 
 class Opinion(StrEnum):
     """What a judge thinks of a reference; unsure counts as reject."""

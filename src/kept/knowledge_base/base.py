@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
@@ -20,6 +20,7 @@ from kept.kernel.ports import Embedder
 from kept.kernel.presets import preset
 from kept.kernel.presets.overrides import overridden
 from kept.kernel.presets.plan import Configured, Parts, Plan
+from kept.knowledge_base.prepared import PreparedSearch
 from kept.knowledge_base.results import Explanation, ReceiptList, SearchResult
 from kept.knowledge_base.select import Selecting
 from kept.knowledge_base.settings import Settings
@@ -27,6 +28,7 @@ from kept.knowledge_base.wiring import (
     LanguageModels,
     Progress,
     configuration_of,
+    configured_of,
     cutting_of,
     duplicate_rules_of,
     embedder_of,
@@ -34,9 +36,11 @@ from kept.knowledge_base.wiring import (
     process_secret,
     recorder_of,
     refuse_misconfigured,
+    refuse_unused,
     store_of,
     watch_of,
 )
+from kept.models.own import NO_OWN, OwnModels
 from kept.search.answer.answer import Answerer
 from kept.search.answer.ask import Asked, Ending, StreamedAsk, recorded_ask, tell_answer
 from kept.search.observers import Watch
@@ -46,21 +50,10 @@ from kept.search.select import Passage
 from kept.stores.addresses import without_secrets
 from kept.stores.ports import ManagedStore
 from kept.stores.query_records import last_paths, last_queries, named_queries, traced
+from kept.stores.reembed import Report, reembed, unreported
 from kept.text.draft import Draft
 
 SourceNames = str | Path | Iterable[str | Path]
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedSearch:
-    """What answers one request: the tenant's configuration, and a retriever.
-
-    *version* is that of the tenant's documents when this was built.
-    """
-
-    configured: Configured
-    retriever: Retriever
-    version: tuple[Any, ...]
 
 
 class KnowledgeBase(Closing):
@@ -83,15 +76,18 @@ class KnowledgeBase(Closing):
         writable: bool = True,
         progress: Progress | None = None,
         watch: Watch | None = None,
+        own: OwnModels = NO_OWN,
     ) -> None:
         refuse_misconfigured(settings)
+        refuse_unused(preset(settings.preset), own)
         self.settings = settings
+        self.own = own
         self.tenant = settings.tenant
         self._progress = progress
         self.watch = watch or watch_of(settings)
         self._opener = Opener(f"the knowledge base {without_secrets(settings.store)!r}")
         self._store = store_of(settings, writable=writable)
-        self.models = LanguageModels(settings, self.watch)
+        self.models = LanguageModels(settings, self.watch, own)
         self._recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
 
@@ -118,7 +114,8 @@ class KnowledgeBase(Closing):
     @cached_property
     def embedder(self) -> Embedder:
         """What turns text into vectors; refused if the store has another's."""
-        return self.watch.embedder(embedder_of(self.settings, self._progress))
+        own = self.own.embedder
+        return self.watch.embedder(own or embedder_of(self.settings, self._progress))
 
     @overload
     def ingest(
@@ -490,7 +487,8 @@ class KnowledgeBase(Closing):
         key = (name, repr(sorted(overrides.items())))
         if key not in self._configured:
             chosen = preset(name)
-            self._configured[key] = Configured(chosen, chosen.configure(overrides))
+            settings = configured_of(chosen, overrides, self.own)
+            self._configured[key] = Configured(chosen, settings)
         return self._configured[key]
 
     def overrides(
@@ -521,7 +519,8 @@ class KnowledgeBase(Closing):
         Without *overrides* they are the environment's.
         """
         chosen = preset(self.settings.preset)
-        configured = Configured(chosen, chosen.configure(overrides))
+        settings = configured_of(chosen, overrides or {}, self.own)
+        configured = Configured(chosen, settings)
         model = getattr(configured.settings, "validation_model", "")
         configured.plan(Parts(near_match_distance=0.0, judge=self.models.judge(model)))
 
@@ -567,6 +566,16 @@ class KnowledgeBase(Closing):
         """Delete a document for good."""
         intake = self.store.intake(self.tenant)
         return intake.delete(document_id, with_aliases=with_aliases)
+
+    def reembed(self, report: Report | None = None) -> int:
+        """Change to the embedder in use; return how many vectors were made.
+
+        Searches go on meanwhile. Interrupted, the next call goes on where it stopped.
+        """
+        work = self.store.reembedding(self.embedder.id, self.embedder.dimension)
+        made = reembed(work, self.embedder, report or unreported)
+        self.store.sweep()
+        return made
 
     def similarity_histogram(self, width: float = 0.05) -> list[dict[str, Any]]:
         """Return how often each similarity was accepted and rejected, by rule."""

@@ -1,7 +1,7 @@
 """Settings of the knowledge base, read once from the environment."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
@@ -55,8 +55,11 @@ class Settings(PresetSettings):
     preset: str = Field(
         default="default", description="How passages are chosen: see the presets"
     )
-    embedder: Literal["minilm", "hash", "openai"] = Field(
-        default="minilm", description="What turns text into vectors"
+    embedder: str = Field(
+        default="minilm",
+        min_length=1,
+        description="What turns text into vectors: minilm, hash, openai, or one that "
+        "an installed package offers",
     )
     embedder_device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
@@ -75,6 +78,37 @@ class Settings(PresetSettings):
     )
     embedder_timeout_seconds: float = Field(
         default=60.0, ge=0.1, le=3600.0, description="How long the service may take"
+    )
+    embedder_headers: Mapping[str, SecretStr] = Field(
+        default={},
+        description='More headers for the service, as JSON: {"api-key": "…"} for '
+        "Azure; never logged",
+    )
+    embedder_dimensions: int | None = Field(
+        default=None,
+        ge=1,
+        le=100_000,
+        description="Length that the service is asked to give its vectors (none: the "
+        "model's own)",
+    )
+    embedder_query_prefix: str = Field(
+        default="",
+        max_length=2_000,
+        description='What the model expects before a question, such as "query: "',
+    )
+    embedder_passage_prefix: str = Field(
+        default="",
+        max_length=2_000,
+        description='What the model expects before a passage, such as "passage: "',
+    )
+    embedder_query_fields: Mapping[str, Any] = Field(
+        default={},
+        description='More fields of a request with questions, as JSON: {"input_type": '
+        '"query"}; null leaves one of ours out',
+    )
+    embedder_passage_fields: Mapping[str, Any] = Field(
+        default={},
+        description="More fields of a request with passages, as JSON",
     )
     chunk_chars: int = Field(
         default=800, ge=50, le=100_000, description="About how long a chunk gets"
@@ -127,11 +161,13 @@ class Settings(PresetSettings):
         description="How many of a tenant's latest questions to the service keep what "
         "happened to every candidate, without texts (0: none)",
     )
-    reranker: Literal["none", "relevance", "endpoint", "llm"] = Field(
+    reranker: str = Field(
         default="relevance",
-        description="What reranks a borderline shortlist: nothing, "
-        "calibrated relevance (where the order is not absolute already), a "
-        "/v1/rerank service, or a language model",
+        min_length=1,
+        description="What reranks a borderline shortlist: none, relevance "
+        "(calibrated, where the order is not absolute already), endpoint (a "
+        "/v1/rerank service), llm (a language model), or one that an installed "
+        "package offers",
     )
     reranker_url: str | None = Field(
         default=None,

@@ -4,25 +4,26 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from kept._runtime import needing, whisper
-from kept.errors import SettingsError, UnknownPresetError
+from kept._runtime import needing, pluggable, plugged, whisper
+from kept.errors import KeptError, SettingsError, UnknownPresetError
 from kept.ingest.cutting import Cutting
 from kept.ingest.duplicates import DuplicateRules
 from kept.kernel.ports import ChatModel, Embedder, Judge, Reranker
 from kept.kernel.presets import PRESETS, preset
-from kept.kernel.presets.configuration import range_of
+from kept.kernel.presets.configuration import PresetSettings, range_of
 from kept.kernel.presets.grants import GrantsSettings
-from kept.kernel.presets.plan import Plan
+from kept.kernel.presets.plan import Plan, Preset
 from kept.knowledge_base.settings import Settings
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.embedders.minilm import MiniLmEmbedder
+from kept.models.own import NO_OWN, OwnEmbedder, OwnModels, OwnReranker
 from kept.models.rerank_timing import TimedReranker
 from kept.models.settings import JudgeSettings, LLMSettings
 from kept.models.weights import silent
@@ -43,6 +44,10 @@ from kept.text.tokens import analysis_id
 
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
+EMBEDDERS = ("minilm", "hash", "openai")
+RERANKERS = ("none", "relevance", "endpoint", "llm")
+PLUGGED_EMBEDDERS = "kept.embedders"
+PLUGGED_RERANKERS = "kept.rerankers"
 SECRET_BYTES = 32
 
 
@@ -63,6 +68,38 @@ def refuse_misconfigured(settings: Settings) -> None:
         named_by = f"--preset or {settings.variable('preset')}"
         raise UnknownPresetError(settings.preset, PRESETS, named_by)
     preset(settings.preset).configure()
+    name = embedder_name(settings)
+    if name not in EMBEDDERS and name not in pluggable(PLUGGED_EMBEDDERS):
+        raise _unknown(settings, "embedder", name, EMBEDDERS, PLUGGED_EMBEDDERS)
+    name = settings.reranker
+    if name not in RERANKERS and name not in pluggable(PLUGGED_RERANKERS):
+        raise _unknown(settings, "reranker", name, RERANKERS, PLUGGED_RERANKERS)
+
+
+def _unknown(
+    settings: Settings, field: str, name: str, known: Iterable[str], group: str
+) -> SettingsError:
+    choice = ", ".join([*known, *pluggable(group)])
+    msg = (
+        f"{settings.variable(field)} is {name!r}; expected one of: {choice}. A package "
+        f"offers more by an entry point of {group}"
+    )
+    return SettingsError(msg)
+
+
+def _made_by_package(group: str, name: str) -> Any:  # noqa: ANN401 -- checked by its port
+    """Return what the entry point *name* makes: it is called without arguments."""
+    make: Any = plugged(group, name)
+    try:
+        return make()
+    except KeptError:
+        raise
+    except Exception as error:
+        msg = (
+            f"{name!r} of {group} could not be made "
+            f"({type(error).__name__}: {error}); check its own configuration"
+        )
+        raise SettingsError(msg) from error
 
 
 def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedder:
@@ -74,7 +111,13 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
         return MiniLmEmbedder(
             progress=progress or silent, device=settings.embedder_device
         )
-    from kept.models.embedders.openai import OpenAiEmbedder  # noqa: PLC0415 -- brings httpx
+    if name == "openai":
+        return _openai_embedder(settings)
+    return OwnEmbedder(_made_by_package(PLUGGED_EMBEDDERS, name))
+
+
+def _openai_embedder(settings: Settings) -> Embedder:
+    from kept.models.embedders.openai import OpenAiEmbedder, TextKind  # noqa: PLC0415 -- brings httpx
 
     for name in ("embedder_url", "embedder_model"):
         if not getattr(settings, name):
@@ -84,10 +127,20 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
             )
             raise SettingsError(msg)
     key = settings.embedder_api_key
+    headers = settings.embedder_headers.items()
+    questions, passages = (
+        TextKind(settings.embedder_query_prefix, settings.embedder_query_fields),
+        TextKind(settings.embedder_passage_prefix, settings.embedder_passage_fields),
+    )
     return OpenAiEmbedder(
         str(settings.embedder_url),
         str(settings.embedder_model),
         key.get_secret_value() if key else None,
+        dimension=settings.embedder_dimensions,
+        send_dimension=settings.embedder_dimensions is not None,
+        questions=questions,
+        passages=passages,
+        headers={name: value.get_secret_value() for name, value in headers},
         timeout_seconds=settings.embedder_timeout_seconds,
     )
 
@@ -215,8 +268,11 @@ class LanguageModels:
     Roles that have the same model share its connections.
     """
 
-    def __init__(self, settings: Settings, watch: Watch | None = None) -> None:
+    def __init__(
+        self, settings: Settings, watch: Watch | None = None, own: OwnModels = NO_OWN
+    ) -> None:
         self._settings = settings
+        self._own = own
         self._watch = watch or OnlyLogs()
         self._lock = threading.Lock()
         self._made: dict[str, Closable] = {}
@@ -256,6 +312,8 @@ class LanguageModels:
 
     def judge(self, model: str = "") -> Judge | None:
         """Return the judge with this *model*, else the one that the variables name."""
+        if self._own.judge is not None:
+            return self._own.judge
         named = JudgeSettings()
         chosen = model or named.validation_model or named.judge_model
         chat = self.chat(chosen) if chosen else None
@@ -268,10 +326,15 @@ class LanguageModels:
     def reranker(self) -> Reranker | None:
         """Return who takes the second look, with a clock beside it."""
         settings = self._settings
+        if self._own.reranker is not None:
+            return TimedReranker(self._own.reranker)
         if settings.reranker == "none":
             return None
         if settings.reranker == "relevance":
             return TimedReranker()
+        if settings.reranker not in RERANKERS:
+            made = _made_by_package(PLUGGED_RERANKERS, settings.reranker)
+            return TimedReranker(OwnReranker(made))
         from kept.models import rerank  # noqa: PLC0415 -- brings httpx
 
         if settings.reranker == "llm":
@@ -301,6 +364,35 @@ class LanguageModels:
             if not isinstance(made, kind):
                 made = self._made[key] = make()
             return made
+
+
+def configured_of(
+    chosen: Preset, overrides: Mapping[str, Any], own: OwnModels = NO_OWN
+) -> PresetSettings:
+    """Return the preset's settings; a judge that a program brings is asked.
+
+    Unless a setting says that none is.
+    """
+    settings = chosen.configure(overrides)
+    flag = chosen.judge_setting
+    if own.judge is None or not flag or flag in settings.model_fields_set:
+        return settings
+    return settings.changed(**{flag: True})
+
+
+def refuse_unused(chosen: Preset, own: OwnModels) -> None:
+    """Raise where a program brings a model that the preset would never call."""
+    for role, given, has_place in (
+        ("judge", own.judge, bool(chosen.judge_setting)),
+        ("reranker", own.reranker, chosen.reranks),
+        ("reader", own.reader, False),
+    ):
+        if given is not None and not has_place:
+            msg = (
+                f"the preset {chosen.name!r} has no place for a {role}; leave the "
+                f"{role} out, or choose another preset"
+            )
+            raise SettingsError(msg)
 
 
 def duplicate_rules_of(settings: Settings, embedder: Embedder) -> DuplicateRules:

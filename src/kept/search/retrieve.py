@@ -21,7 +21,7 @@ from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
 from kept.kernel.record import Refusal, Selection
 from kept.kernel.signals import QueryTerms
-from kept.models.embedders import checked
+from kept.models.embedders import questioned
 from kept.search.ports import Leg, Shelf, Store
 
 LONGEST_QUESTION = 20_000
@@ -190,7 +190,7 @@ class Retriever:
         found: dict[str, Leg] = {}
         try:
             texts = [request.question]
-            [vector] = checked(self.embedder.embed(texts), texts, self.embedder.id)
+            [vector] = questioned(self.embedder, texts)
             clock.lap("embed")
             if "dense" in legs:
                 pause = partial(wait, tasks.values(), LONGEST_PAUSE_SECONDS)

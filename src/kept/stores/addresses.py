@@ -5,11 +5,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from kept._runtime import needing
+from kept._runtime import needing, pluggable, plugged
 from kept.errors import SettingsError
 
 POSTGRES = "postgresql"
 MILVUS = "milvus"
+PLUGGED = "kept.stores"
 SERVERS = {
     POSTGRES: ("kept.stores.postgres.open", "postgres"),
     "postgres": ("kept.stores.postgres.open", "postgres"),
@@ -49,9 +50,13 @@ def server_of(address: str) -> Any:  # noqa: ANN401 -- a module
 
     It has *open_store* and *exists*, both of which take the settings of the store.
     """
-    scheme = scheme_of(address)
+    scheme = str(scheme_of(address))
     if scheme not in SERVERS:
-        known = ", ".join(f"{name}://…" for name in (POSTGRES, MILVUS))
+        found = plugged(PLUGGED, scheme)
+        if found is not None:
+            return found
+        names = (POSTGRES, MILVUS, *pluggable(PLUGGED))
+        known = ", ".join(f"{name}://…" for name in names)
         msg = (
             f"KEPT_STORE is {without_secrets(address)!r}, but there is no store for "
             f"{scheme}://; expected the path of a folder, or one of: {known}"

@@ -9,10 +9,14 @@ from kept.stores.ports import Reembedding
 
 BATCH = 64
 
+Report = Callable[[int, int], None]
 
-def reembed(
-    work: Reembedding, embedder: Embedder, report: Callable[[int, int], None]
-) -> int:
+
+def unreported(done: int, total: int) -> None:
+    """Ignore progress: *done* of *total* chunks."""
+
+
+def reembed(work: Reembedding, embedder: Embedder, report: Report) -> int:
     """Give every chunk a vector of *embedder*, and return how many were made.
 
     What was made before an interruption is kept. Documents that come in meanwhile

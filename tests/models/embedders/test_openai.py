@@ -11,7 +11,7 @@ import pytest
 from kept.errors import BadVectorError, EmbedderError, InputError, SettingsError
 from kept.few_shot.references import Evidence
 from kept.models.embedders.hash import HashEmbedder
-from kept.models.embedders.openai import OpenAiEmbedder
+from kept.models.embedders.openai import OpenAiEmbedder, TextKind
 from kept.testing.contracts import EmbedderContract
 
 KEY = "sk-very-secret-123"
@@ -35,6 +35,7 @@ class Exchange(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.requests.append(self.request_json)
             self.server.keys.append(self.headers.get("authorization", ""))
+            self.server.headers.append({k.lower(): v for k, v in self.headers.items()})
             behaviours = self.server.behaviours
             behaviour = behaviours.pop(0) if len(behaviours) > 1 else behaviours[0]
         behaviour(self)
@@ -65,6 +66,7 @@ class EmbeddingServer(ThreadingHTTPServer):
         self.behaviours: list[Behaviour] = [well]
         self.requests: list[Request] = []
         self.keys: list[str] = []
+        self.headers: list[dict[str, str]] = []
         self.lock = threading.Lock()
         self.released = threading.Event()
 
@@ -194,6 +196,75 @@ def test_texts_are_sent_in_batches_with_the_key(
 
     assert [request["input"] for request in server.requests] == [["a", "b"], ["c"]]
     assert server.keys == [f"Bearer {KEY}"] * 2
+
+
+def test_a_question_has_another_prefix_than_a_passage(
+    server: EmbeddingServer, build: Build
+) -> None:
+    """As e5 was trained; only the text itself has to be there."""
+    embedder = build(questions=TextKind("query: "), passages=TextKind("passage: "))
+
+    embedder.embed(["leave"])
+    embedder.embed_query(["leave"])
+
+    sent = [request["input"] for request in server.requests]
+    assert sent == [["passage: leave"], ["query: leave"]]
+    with pytest.raises(InputError):
+        embedder.embed_query([""])
+
+
+def test_a_question_has_other_fields_than_a_passage(
+    server: EmbeddingServer, build: Build
+) -> None:
+    """As Voyage and Cohere want it; null leaves out what a server does not take."""
+    asked = TextKind(fields={"input_type": "query", "encoding_format": None})
+    read = TextKind(fields={"input_type": "document", "encoding_format": None})
+
+    embedder = build(questions=asked, passages=read)
+    embedder.embed(["leave"])
+    embedder.embed_query(["leave"])
+
+    kinds = [request["input_type"] for request in server.requests]
+    assert kinds == ["document", "query"]
+    assert not any("encoding_format" in request for request in server.requests)
+
+
+def test_how_texts_are_marked_is_part_of_the_id(build: Build) -> None:
+    """Vectors of marked and unmarked texts do not mix."""
+    ids = {
+        build().id,
+        build(questions=TextKind("query: ")).id,
+        build(questions=TextKind("query: "), passages=TextKind("passage: ")).id,
+        build(passages=TextKind(fields={"input_type": "document"})).id,
+    }
+
+    assert len(ids) == 4
+    assert build(questions=TextKind("query: ")).id in ids
+
+
+def test_extra_headers_are_sent_and_never_shown(
+    server: EmbeddingServer, build: Build
+) -> None:
+    """Azure takes its key as api-key, and no message repeats it."""
+    secret = "az-secret-456"  # noqa: S105 -- made up
+    server.behaviours = [with_status(401, f"no such key {secret}")]
+
+    with pytest.raises(EmbedderError) as refused:
+        build(api_key=None, headers={"api-key": secret}).embed(["leave"])
+
+    assert server.headers[0]["api-key"] == secret
+    assert "no such key ***" in str(refused.value)
+    assert secret not in str(refused.value)
+
+
+def test_a_header_that_cannot_be_sent_is_refused(build: Build) -> None:
+    """Without its value in the message."""
+    with pytest.raises(
+        SettingsError, match="header 'api-key' is not usable"
+    ) as refused:
+        build(headers={"api-key": "two\nlines"})
+
+    assert "lines" not in str(refused.value)
 
 
 def test_without_a_key_none_is_sent(server: EmbeddingServer, build: Build) -> None:

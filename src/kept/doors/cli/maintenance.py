@@ -11,7 +11,6 @@ from kept.doors.cli.progress import bar
 from kept.models import weights as models
 from kept.models.prompts import drift
 from kept.stores.ports import DoctorFinding
-from kept.stores.reembed import reembed as run_reembed
 
 UNHEALTHY = 8
 
@@ -128,9 +127,5 @@ def reembed(
         options.opened(settings, for_all=True) as base,
         bar("re-embedding") as report,
     ):
-        work = base.store.reembedding(base.embedder.id, base.embedder.dimension)
-        made = run_reembed(
-            work, base.embedder, lambda done, total: report("re-embedding", done, total)
-        )
-        base.store.sweep()
+        made = base.reembed(lambda done, total: report("re-embedding", done, total))
     say(f"{made} chunks embedded with {base.embedder.id}; it is the embedder now")

@@ -14,7 +14,8 @@ from kept.doors.http.problems import Problem, code_of, problem_of
 from kept.doors.http.response_cache import CacheKey, normalised
 from kept.doors.http.schemas import AnswerIn, SearchIn
 from kept.errors import KeptError
-from kept.knowledge_base.base import KnowledgeBase, PreparedSearch
+from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.prepared import PreparedSearch
 from kept.search.answer.ask import (
     Asked,
     AskedJson,

@@ -15,7 +15,7 @@ from kept.evaluation.known_items import known_items
 from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder
 from kept.kernel.signals import Floats
-from kept.models.embedders import checked
+from kept.models.embedders import questioned
 from kept.search.ports import Shelf
 
 KINDS = ("chunk_id", "document_id", "text")
@@ -117,7 +117,7 @@ def recalled(
     questions: Sequence[str], shelf: Shelf, embedder: Embedder, *, depth: int = DEPTH
 ) -> Iterator[tuple[str, Sequence[Candidate]]]:
     """Yield each question with the candidates of both legs and their signals."""
-    vectors = checked(embedder.embed(questions), questions, embedder.id)
+    vectors = questioned(embedder, questions)
     for text, vector in zip(questions, vectors, strict=True):
         terms = shelf.weigh(text)
         legs = {

@@ -1,5 +1,6 @@
 """Preset settings: read once, with errors that name variable, value and range."""
 
+import json
 import math
 import os
 from collections.abc import Iterable, Mapping
@@ -140,8 +141,8 @@ class PresetSettings(BaseSettings):
                 yield f"there is no setting {field!r}; there are: {known}"
             elif field:
                 expected = range_of(cls.model_fields[field])
-                met = problem["input"]
-                yield f"{cls.variable_in_use(field)} is {met!r}; expected {expected}"
+                met = _shown(cls.model_fields[field], problem["input"])
+                yield f"{cls.variable_in_use(field)} is {met}; expected {expected}"
             else:
                 yield problem["msg"].removeprefix("Value error, ")
 
@@ -149,11 +150,18 @@ class PresetSettings(BaseSettings):
 def _unreadable(settings: type[PresetSettings], error: UnreadableSettingError) -> str:
     field = str(error).partition('field "')[2].partition('"')[0]
     variable = settings.variable_in_use(field)
-    met = next((v for n, v in os.environ.items() if n.upper() == variable), "")
+    given = next((v for n, v in os.environ.items() if n.upper() == variable), "")
+    met = _shown(settings.model_fields[field], given)
     return (
-        f"{variable} is {met!r}, which cannot be read; "
+        f"{variable} is {met}, which cannot be read; "
         f"expected {range_of(settings.model_fields[field])}"
     )
+
+
+def _shown(field: FieldInfo, met: object) -> str:
+    """Return a value for a message, unless a field of its kind holds secrets."""
+    secret = SecretStr in (field.annotation, *get_args(field.annotation))
+    return "not usable (it is not shown)" if secret else repr(met)
 
 
 def range_of(field: FieldInfo) -> str:
@@ -162,7 +170,8 @@ def range_of(field: FieldInfo) -> str:
     if get_origin(field.annotation) is Literal:
         return f"one of: {', '.join(map(str, kinds))}"
     if get_origin(field.annotation) in (dict, Mapping):
-        return 'a JSON object such as {"budget": 0.3}'
+        shown = 0.3 if get_args(field.annotation)[1] is float else "text"
+        return f"a JSON object such as {json.dumps({'name': shown})}"
     if get_origin(field.annotation) is tuple:
         return 'a JSON list such as ["one", "two"]'
     words = [_kind(kind, *bounds_of(field)) for kind in kinds if kind is not type(None)]

@@ -262,4 +262,6 @@ DEFAULT = Preset(
     settings=DefaultSettings,
     k_setting="top_k",
     build=build,
+    judge_setting="validation_enable",
+    reranks=True,
 )

@@ -107,4 +107,5 @@ FEW_SHOT = Preset(
     settings=FewShotSettings,
     k_setting="top_k_references",
     build=build,
+    judge_setting="enable_reference_validation",
 )

@@ -105,7 +105,9 @@ class Preset:
     """A named way to choose passages: settings, and how to build a plan of them.
 
     *k_setting* is the field that says how many come back. *filled* puts the numbers
-    of the embedder in use where the settings leave them open.
+    of the embedder in use where the settings leave them open. *judge_setting* is the
+    field that has the judge asked, where there is one; *reranks* says whether a
+    reranker has a place.
     """
 
     name: str
@@ -114,6 +116,8 @@ class Preset:
     k_setting: str
     build: Callable[[Any, Parts, int], Plan]
     filled: Callable[[Any, Parts], Any] = as_they_are
+    judge_setting: str = ""
+    reranks: bool = False
 
     def configure(
         self, overrides: Mapping[str, object] | None = None

@@ -158,4 +158,5 @@ TENANT_KB = Preset(
     settings=TenantKbSettings,
     k_setting="k",
     build=build,
+    reranks=True,
 )

@@ -198,6 +198,10 @@ class SpreadEmbedder:
             return np.empty((0, self.dimension), dtype=np.float32)
         return self.workers.embedded(texts, self.id)
 
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of questions, made here: ingestion has none."""
+        return self.local.embed_query(texts)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Promised(Handed):

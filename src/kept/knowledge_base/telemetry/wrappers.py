@@ -1,6 +1,6 @@
 """Wrappers: stages, embedders and language models that write a span for each call."""
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, cast
 
@@ -88,11 +88,20 @@ class SpannedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Embed inside a span."""
+        return self._spanned(self.inner.embed, texts)
+
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Embed questions inside a span."""
+        return self._spanned(self.inner.embed_query, texts)
+
+    def _spanned(
+        self, embed: Callable[[Sequence[str]], Vectors], texts: Sequence[str]
+    ) -> Vectors:
         clock, error = Clock(), ""
         said = attributes.of_texts(self.id, texts, content=self.pen.content)
         try:
             with self.pen.span("kept.embed", Kind.EMBEDDING, said, parent=self.parent):
-                return self.inner.embed(texts)
+                return embed(texts)
         except Exception as fault:
             error = type(fault).__name__
             raise

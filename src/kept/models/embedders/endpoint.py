@@ -28,6 +28,7 @@ class Endpoint:
         path: str,
         api_key: str | None,
         *,
+        headers: Mapping[str, str],
         timeout_seconds: float,
         retries: int,
         retry_wait_seconds: float,
@@ -37,8 +38,9 @@ class Endpoint:
         self._limit = CallLimit(timeout_seconds, TIMEOUT_VARIABLE)
         self._retries = retries
         self._retry_wait_seconds = retry_wait_seconds
-        headers = {"Authorization": f"Bearer {self._key}"} if self._key else {}
-        self._client = httpx.Client(headers=headers)
+        bearer = {"Authorization": f"Bearer {self._key}"} if self._key else {}
+        self._secrets = [*filter(None, [self._key]), *_usable_headers(headers)]
+        self._client = httpx.Client(headers={**bearer, **headers})
 
     def __str__(self) -> str:
         """Return the address without what may be secret: user, password, query."""
@@ -81,8 +83,8 @@ class Endpoint:
     def excerpt(self, body: bytes) -> str:
         """Return the start of *body* for an error message, without the key."""
         text = body.decode("utf-8", "replace")
-        if self._key:
-            text = text.replace(self._key, "***")
+        for secret in self._secrets:
+            text = text.replace(secret, "***")
         return repr(text[:SHOWN_CHARS])
 
     def _post_for_the_last_time(self, request: Mapping[str, Any]) -> bytes:
@@ -143,6 +145,16 @@ def _usable_key(key: str | None) -> str | None:
         msg = "api_key holds characters that no key has; copy it again"
         raise SettingsError(msg)
     return key or None
+
+
+def _usable_headers(headers: Mapping[str, str]) -> list[str]:
+    """Return the values of *headers*, any of which may be a key."""
+    for name, value in headers.items():
+        usable = value.isascii() and value.isprintable() and value.strip()
+        if not (usable and name.isascii() and name.isprintable() and " " not in name):
+            msg = f"the header {name!r} is not usable; its value is not shown here"
+            raise SettingsError(msg)
+    return list(headers.values())
 
 
 def _asked_to_wait(headers: httpx.Headers) -> float:

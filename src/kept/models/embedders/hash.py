@@ -89,6 +89,10 @@ class HashEmbedder:
         rows = np.concatenate([np.empty((0, self.dimension), np.float32), *blocks])
         return checked(rows, texts, self.id)
 
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors that *embed* does."""
+        return self.embed(texts)
+
     def _embed_block(self, texts: list[str]) -> Vectors:
         owners, features, counts = _features(texts)
         kinds = features & KIND_MASK

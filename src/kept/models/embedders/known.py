@@ -43,3 +43,7 @@ class Known:
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return the vectors of known texts."""
         return np.stack([self.vectors[text] for text in texts])
+
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors of known questions."""
+        return self.embed(texts)

@@ -70,6 +70,10 @@ class MiniLmEmbedder:
         order = [places[text[:MAX_CHARS]] for text in texts]
         return checked(rows[order], texts, self.id)
 
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the vectors that *embed* does: the model was trained without marks."""
+        return self.embed(texts)
+
     def _rows(self, texts: list[str]) -> Vectors:
         return _encoder(self.progress, self.device).rows(texts, self.threads)
 

@@ -1,8 +1,11 @@
 """Embeddings over HTTP, from any server that speaks OpenAI's protocol."""
 
+import hashlib
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +13,29 @@ from numpy.typing import NDArray
 from kept._runtime import Closing
 from kept.errors import BadVectorError, SettingsError
 from kept.kernel.ports import Vectors
-from kept.models.embedders import checked, require_text
+from kept.models.embedders import UNMEASURED_NEAR_MATCH, checked, require_text
 from kept.models.embedders.endpoint import Endpoint
 
 PROBE = "How long is a vector?"
+
+
+@dataclass(frozen=True, slots=True)
+class TextKind:
+    """How a server is told what a text is: a *prefix*, or *fields* of the request.
+
+    A field that is None is left out of the request, also one that Kept would send.
+    """
+
+    prefix: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def mark(self) -> str:
+        """What decides the vector besides the text."""
+        return json.dumps([self.prefix, dict(self.fields)], sort_keys=True)
+
+
+PLAIN = TextKind()
 
 
 class OpenAiEmbedder(Closing):
@@ -25,7 +47,10 @@ class OpenAiEmbedder(Closing):
     server gives its model, where that is not *model*. Connection errors and the
     statuses 429 and 503 are tried again, at most *retries* times; nothing else is.
 
-    The two thresholds are those of MiniLM: how near is near depends on the model, so
+    *questions* and *passages* say how the model was trained to tell them apart;
+    *headers* go with every request.
+
+    How near is near depends on the model: the thresholds are cautious until you
     measure them. Whether a text gets the same bytes in every batch is up to the
     server; ``EmbedderContract`` finds out.
     """
@@ -39,11 +64,14 @@ class OpenAiEmbedder(Closing):
         dimension: int | None = None,
         send_dimension: bool = False,
         answers_as: str | None = None,
+        questions: TextKind = PLAIN,
+        passages: TextKind = PLAIN,
+        headers: Mapping[str, str] | None = None,
         batch_size: int = 64,
         timeout_seconds: float = 60.0,
         retries: int = 3,
         retry_wait_seconds: float = 0.5,
-        near_match_distance: float = 0.20,
+        near_match_distance: float = UNMEASURED_NEAR_MATCH,
         distance_thresholds: tuple[float, float] = (0.42, 0.50),
         near_duplicate_cosine: float = 0.97,
     ) -> None:
@@ -54,12 +82,15 @@ class OpenAiEmbedder(Closing):
         self._expected = dimension
         self._extra = {"dimensions": dimension} if send_dimension and dimension else {}
         self._answers_as = answers_as
+        self._questions = questions
+        self._passages = passages
         self._batch_size = _at_least(1, batch_size, "batch_size")
         self._asking = threading.Lock()
         self._endpoint = Endpoint(
             base_url,
             "embeddings",
             api_key,
+            headers=headers or {},
             timeout_seconds=timeout_seconds,
             retries=_at_least(0, retries, "retries"),
             retry_wait_seconds=retry_wait_seconds,
@@ -74,26 +105,37 @@ class OpenAiEmbedder(Closing):
 
     @property
     def id(self) -> str:
-        """Name the protocol, the model and its dimension."""
-        return f"openai:{self.model}:{self.dimension}"
+        """Name the protocol, the model, its dimension, and how texts are marked."""
+        name = f"openai:{self.model}:{self.dimension}"
+        if self._questions == self._passages == PLAIN:
+            return name
+        marks = f"{self._questions.mark}{self._passages.mark}"
+        return f"{name}:{hashlib.sha256(marks.encode()).hexdigest()[:8]}"
 
     @property
     def dimension(self) -> int:
         """How long a vector is."""
         with self._asking:
             if self._expected is None:
-                [row] = self._asked([PROBE])
+                [row] = self._asked([PROBE], self._questions)
                 self._expected = len(_numbers(row, 0, [PROBE], self.model))
             return self._expected
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Return one unit vector per text, in order, as rows."""
+        return self._embedded(texts, self._passages)
+
+    def embed_query(self, texts: Sequence[str]) -> Vectors:
+        """Return the same for questions."""
+        return self._embedded(texts, self._questions)
+
+    def _embedded(self, texts: Sequence[str], kind: TextKind) -> Vectors:
         require_text(texts)
         size = self.dimension
         rows = np.empty((len(texts), size), dtype=np.float32)
         for start in range(0, len(texts), self._batch_size):
             batch = texts[start : start + self._batch_size]
-            for position, row in enumerate(self._asked(batch), start):
+            for position, row in enumerate(self._asked(batch, kind), start):
                 rows[position] = self._unit(row, position, texts, size)
         return checked(rows, texts, self.id)
 
@@ -117,12 +159,16 @@ class OpenAiEmbedder(Closing):
         unit: NDArray[np.float64] = scaled / np.sqrt(np.square(scaled).sum())
         return unit
 
-    def _asked(self, texts: Sequence[str]) -> list[object]:
+    def _asked(self, texts: Sequence[str], kind: TextKind) -> list[object]:
         """Return what the server gives for each text, in the order of the texts."""
         # JSON can carry half a surrogate pair, but most servers reject it.
-        readable = [t.encode("utf-8", "replace").decode("utf-8") for t in texts]
+        readable = [
+            f"{kind.prefix}{text}".encode("utf-8", "replace").decode("utf-8")
+            for text in texts
+        ]
         request = {"model": self.model, "input": readable, "encoding_format": "float"}
-        body = self._endpoint.post({**request, **self._extra})
+        sent = {**request, **self._extra, **kind.fields}
+        body = self._endpoint.post({k: v for k, v in sent.items() if v is not None})
         try:
             reply = json.loads(body)
             answered = reply.get("model")

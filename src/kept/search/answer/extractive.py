@@ -13,6 +13,7 @@ from kept.kernel.model import Candidate
 from kept.kernel.ports import Embedder
 from kept.kernel.record import Reason, Selection
 from kept.kernel.signals import PLACES
+from kept.models.embedders import beside
 from kept.search.answer.expected import fits, subject_of
 from kept.text.sentences import sentences
 from kept.text.statements import Statement, statement_at, statements, without_markup
@@ -333,8 +334,8 @@ def _weight(text: str) -> float:
 
 
 def _cosines(question: str, texts: Sequence[str], embedder: Embedder) -> list[float]:
-    vectors = embedder.embed([question, *texts]).astype(np.float64)
-    row = np.round(vectors[1:] @ vectors[0], PLACES)
+    asked, vectors = beside(embedder, question, texts)
+    row = np.round(vectors.astype(np.float64) @ asked.astype(np.float64), PLACES)
     return [max(0.0, float(cosine)) for cosine in row]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kept.kernel.ports import Embedder, Vectors
 from kept.kernel.signals import PLACES, Floats, QueryTerms, measured
 from kept.kernel.word_weights import weighed
-from kept.models.embedders import checked
+from kept.models.embedders import beside
 from kept.text.terms import packed
 from kept.text.tokens import analyse_query, detect_language, index_terms
 
@@ -61,7 +61,6 @@ def embedded(
     embedder: Embedder, question: str, texts: Sequence[str]
 ) -> tuple[Vectors, Floats]:
     """Return the vector of each text, and its exact cosine to the question."""
-    every = [question, *texts]
-    vectors = checked(embedder.embed(every), every, embedder.id)
+    asked, vectors = beside(embedder, question, texts)
     doubles = vectors.astype(np.float64)
-    return vectors[1:], np.round(doubles[1:] @ doubles[0], PLACES)
+    return vectors, np.round(doubles @ asked.astype(np.float64), PLACES)
