@@ -73,8 +73,14 @@ FAULTS = (
     Fault(
         "sparing: the protected pay penalties",
         "kernel/stages/composite.py",
-        "0.0 if row in pool.protected else self.penalty",
+        "0.0 if safe else self.penalty",
         "self.penalty",
+    ),
+    Fault(
+        "sparing: floors drop what an assist injected",
+        "kernel/stages/threshold.py",
+        "gone = gone & ~pool.flags(INJECTED)",
+        "gone = gone | pool.flags(INJECTED)",
     ),
     Fault(
         "overflow: limits serve by score, not the protected first",

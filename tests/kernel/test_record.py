@@ -128,6 +128,7 @@ def test_every_counter_counts_what_it_says() -> None:
     pool = candidates("""
         near1 0.99 chunks=90 excerpt=yes relevance=0.50
         near2 0.98 chunks=90 excerpt=yes relevance=0.40
+        near3 0.97 chunks=90 relevance=0.40
         small 0.86 doc=small chunks=4 relevance=0.30
         twin  0.70 doc=small chunks=4 relevance=0.30
         weak  0.50 chunks=90 relevance=0.10
@@ -144,7 +145,7 @@ def test_every_counter_counts_what_it_says() -> None:
     counted = counters(chain(Query(text="q"), pool))
 
     assert counted == {
-        "protected": 2,
+        "protected": 3,
         "protected_overflow": 1,
         "excerpt_cap_bypassed": 1,
         "gated": 0,

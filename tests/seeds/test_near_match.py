@@ -1,6 +1,8 @@
 """Near match: dominance, reserved slots, assists, reasons."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kept.kernel.counters import counters
 from kept.kernel.model import Query
@@ -8,6 +10,7 @@ from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets import Parts, preset
 from kept.kernel.record import Selection
 from kept.kernel.stages import Composite, DistanceThresholds, SoftScoreLimit, TopK
+from kept.search.candidate_rows import candidate_rows
 from kept.testing.tables import candidates
 
 WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"
@@ -26,6 +29,7 @@ def chosen(pool: str, text: str = "what is it", **settings: object) -> list[str]
     return [c.id for c in run(pool, text, **settings).candidates]
 
 
+FEW = "\n".join(f"x{n} 0.89 chunks=90 {BEST}" for n in range(3))
 CROWD = "\n".join(f"x{n} 0.89 chunks=90 {BEST}" for n in range(9))
 
 
@@ -127,13 +131,86 @@ def test_injection_may_replace_a_non_protected_chunk() -> None:
 
 def test_assists_see_the_unfiltered_pool() -> None:
     """Phase 5: the good candidate still exists where the assist runs."""
-    pool = f"small 0.86 chunks=4 {WORST}\n{CROWD}"
+    pool = f"small 0.86 chunks=4 {WORST}\n{FEW}"
 
     without = chosen(pool, small_dense_assist_enable=False, soft_score_limit=0.1)
     with_it = chosen(pool, soft_score_limit=0.1)
 
     assert "small" not in without
     assert "small" in with_it
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(500, 990), st.integers(1, 8), st.integers(0, 3)),
+        min_size=1,
+        max_size=12,
+    ),
+    st.integers(1, 4),
+)
+def test_an_injection_displaces_nothing_nearer(
+    rows: list[tuple[int, int, int]], k: int
+) -> None:
+    """Assists "correct wrong selections without polluting results".
+
+    What they cost another candidate is farther away than what they inject.
+    """
+    pool = "\n".join(
+        f"c{n} 0.{cosine} chunks={chunks} doc=d{document}-{chunks} "
+        + (WORST if document % 2 else BEST)
+        for n, (cosine, chunks, document) in enumerate(rows)
+    )
+    off = {"sparse_recall_enable": False, "small_dense_assist_enable": False}
+    before, after = run(pool, return_k=k, **off), run(pool, return_k=k)
+
+    there = {c.id for c in after.candidates}
+    lost = [c for c in before.candidates if c.id not in there]
+    injected = [c for c in after.candidates if c.signals.get("injected")]
+    nearest = min((c.signal("distance") for c in injected), default=0.0)
+    assert all(c.signal("distance") > nearest for c in lost)
+
+
+TRACED = f"""
+    near  0.95 chunks=90 {WORST} role=metric
+    good  0.85 chunks=90 {BEST} excerpt=yes
+    plain 0.30 chunks=90
+"""
+
+
+def test_every_candidate_is_traced_with_what_the_document_lists() -> None:
+    """Phase 1: "Log for top N candidates per query: id, knowledge_item_id, distance,
+    authority, confidence, time_horizon, chunk_role, chunk_type, computed composite
+    score, filters applied + drop reason".
+    """  # noqa: D205 -- as the document has it
+    rows = {row["chunk_id"]: row for row in candidate_rows(run(TRACED))}
+
+    assert {row["chunk_id"]: row["document_id"] for row in rows.values()} == {
+        name: name for name in ("near", "good", "plain")
+    }
+    shown = ("authority", "confidence", "document_confidence", "time_horizon")
+    assert [[row[name] for name in shown] for row in rows.values()] == [
+        ["low", 0.0, 0.0, "long_term"],
+        ["high", 1.0, 1.0, "current"],
+        [None, None, None, None],
+    ]
+    assert [(row["role"], row["excerpt"], row["type"]) for row in rows.values()] == [
+        ("metric", False, "document"),
+        (None, True, "document"),
+        (None, False, "document"),
+    ]
+    assert [(row["protected"], row["drop_reason"]) for row in rows.values()] == [
+        (True, None),
+        (False, None),
+        (False, "soft_score_limit"),
+    ]
+
+
+def test_the_composite_of_a_protected_candidate_is_its_distance() -> None:
+    """Phase 3: "If protected: compositeScore = distance … do not apply penalties"."""
+    near, good, _ = candidate_rows(run(TRACED))
+
+    assert near["signals"]["composite"] == near["signals"]["distance"] == 0.05
+    assert good["signals"]["composite"] == 0.09
 
 
 METRIC = """

@@ -47,7 +47,7 @@ class Touch:
     stage: str
     document_id: str
     chunk_id: str
-    verdict: Literal["dropped", "spared", "protected", "added", "read"]
+    verdict: Literal["dropped", "spared", "protected", "injected", "added", "read"]
     reason: str
     evidence: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 

@@ -12,6 +12,7 @@ from kept.explain.explanations import PathStep, Rank, Story, WhyNot
 from kept.explain.replay import Replayed
 from kept.explain.smallest_change import K_OPTION, MOST_SETTINGS, SettingChange
 from kept.kernel.record import Decision, Reason
+from kept.search.candidate_rows import attributes, declared
 from kept.search.render import (
     VERBS,
     RefusalJson,
@@ -38,6 +39,7 @@ class StoryJson(TypedDict):
     place: int | None
     of: int
     score: float
+    attributes: dict[str, Any]
     signals: dict[str, float]
     story: list[dict[str, Any]]
 
@@ -52,6 +54,7 @@ def story_json(story: Story) -> StoryJson:
         "place": story.place,
         "of": story.selected,
         "score": story.candidate.score,
+        "attributes": attributes(story.candidate),
         "signals": dict(story.candidate.signals),
         "story": [_step_json(step) for step in story.steps],
     }
@@ -70,6 +73,7 @@ def story_lines(story: Story) -> Iterator[str]:
     legs = [leg for leg in LEGS if candidate.signals.get(f"in_{leg}") == 1]
     yield _named(candidate.id, candidate.document.title)
     yield f"recalled by {' and '.join(legs)} search" if legs else "pinned by the caller"
+    yield f"attributes: {listed(declared(candidate))}"
     yield f"signals: {listed(candidate.signals)}"
     for step in story.steps:
         yield f"{step.stage}: {_decided(step)}"

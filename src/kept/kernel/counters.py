@@ -44,7 +44,7 @@ def counters(selection: Selection, refusal: Refusal | None = None) -> dict[str, 
         "gated": int(gated),
         "filtered_by_floor": _chunks(decisions, Verdict.DROPPED, _FLOORS),
         "reranked": int(any(step.facts.get("ran") is True for step in selection.trace)),
-        "injected": _chunks(decisions, Verdict.PROTECTED, _INJECTED),
+        "injected": _chunks(decisions, Verdict.INJECTED, _INJECTED),
         "replaced": _chunks(decisions, Verdict.DROPPED, {Reason.REPLACED}),
     }
 

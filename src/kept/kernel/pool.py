@@ -271,6 +271,14 @@ class Pool(Sequence[Candidate]):
             return False
         return column.there is None or bool(column.there[self.rows].any())
 
+    def flags(self, name: str) -> NDArray[np.bool_]:
+        """Return a mask of the candidates that have a signal, other than 0."""
+        column = self._column(name)
+        if column is None:
+            return np.zeros(len(self.rows), bool)
+        values, there = column
+        return np.asarray((values != 0.0 if there is None else there)[self.rows])
+
     def shielded(self) -> NDArray[np.bool_]:
         """Return a mask of the protected candidates."""
         there = np.zeros(len(self.roll.rows), bool)

@@ -14,6 +14,7 @@ class Verdict(StrEnum):
     DROPPED = "dropped"
     SPARED = "spared"
     PROTECTED = "protected"
+    INJECTED = "injected"
     ADDED = "added"
     READ = "read"
 
@@ -39,11 +40,11 @@ class Reason(StrEnum):
     PINNED = "pinned", "Forced in by the caller: never pruned."
     SPARSE_RECALL = (
         "sparse_recall",
-        "Injected: the nearest chunk of a very small document, protected.",
+        "Injected: the nearest chunk of a very small document; score filters spare it.",
     )
     SMALL_DENSE = (
         "small_dense",
-        "Injected: the nearest chunk of a small document, protected.",
+        "Injected: the nearest chunk of a small document; score filters spare it.",
     )
     REPEATED = (
         "repeated",

@@ -6,13 +6,14 @@ from typing import Any
 
 from kept._runtime import Logger, heard
 from kept.kernel.counters import counters
+from kept.search.candidate_rows import candidate_rows
 from kept.search.retrieve import Found
 
 logger = Logger(__name__)
 
 
 def log_search(found: Found) -> None:
-    """Log an answered query, and at debug level each decision that was made.
+    """Log an answered query; at debug level also every decision and candidate.
 
     Nothing is logged where logging is not configured.
     """
@@ -42,6 +43,8 @@ def log_search(found: Found) -> None:
                 reason=str(decision.reason),
                 evidence=dict(decision.evidence),
             )
+    for row in candidate_rows(selection, titled=False):
+        logger.debug("candidate_traced", tenant=found.request.tenant, **row)
 
 
 def search_facts(found: Found, preset: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from kept._runtime import DISTRIBUTION
 from kept.kernel.counters import counters
 from kept.kernel.filters import filters_json, filters_of
 from kept.kernel.record import Selection
+from kept.search.candidate_rows import candidate_rows
 from kept.search.retrieve import Found, Request
 
 # They show answers or measure them; none of them decides one.
@@ -128,7 +129,6 @@ def path_json(selection: Selection, *, with_text: bool) -> dict[str, Any]:
             if with_text or not isinstance(value, str) or value in names
         }
 
-    chosen = {c.id for c in selection.candidates}
     return {
         "recalled": selection.recalled,
         "added": selection.added,
@@ -152,15 +152,8 @@ def path_json(selection: Selection, *, with_text: bool) -> dict[str, Any]:
             }
             for step in selection.trace
         ],
-        "candidates": [
-            {
-                "chunk_id": c.id,
-                "document_id": c.document.id,
-                "state": "selected" if c.id in chosen else "dropped",
-                "signals": dict(c.signals),
-            }
-            for c in pool
-        ],
+        # A title is text of the document.
+        "candidates": list(candidate_rows(selection, titled=False)),
     }
 
 

@@ -9,12 +9,14 @@ from typing_extensions import TypedDict
 from kept.ingest.receipts import Alias, LedgerRow, Receipt, StoredDocument
 from kept.kernel.model import Candidate, Chunk
 from kept.kernel.record import Decision, Refusal, Selection, Verdict
+from kept.search.candidate_rows import candidate_rows
 from kept.search.retrieve import Fingerprints, Found
 
 VERBS = {
     Verdict.DROPPED: "dropped",
-    Verdict.SPARED: "kept only because it is protected",
+    Verdict.SPARED: "kept all the same",
     Verdict.PROTECTED: "protected",
+    Verdict.INJECTED: "injected",
     Verdict.ADDED: "added",
     Verdict.READ: "read",
 }
@@ -140,20 +142,7 @@ def record_json(selection: Selection) -> RecordJson:
             }
             for step in selection.trace
         ],
-        "candidates": [
-            {
-                "chunk_id": c.id,
-                "document_id": c.document.id,
-                "title": c.document.title,
-                "state": state,
-                "signals": dict(c.signals),
-            }
-            for state, pool in (
-                ("selected", selection.candidates),
-                ("dropped", selection.dropped),
-            )
-            for c in pool
-        ],
+        "candidates": list(candidate_rows(selection)),
     }
 
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from kept.doors.cli.app import whole_app
 from kept.errors import InputError, NotFoundError, SettingsError
 from kept.knowledge_base.base import KnowledgeBase
+from kept.knowledge_base.settings import Settings
 
 QUESTION = "When does the Leeds office open?"
 FLOORLESS = {
@@ -264,7 +265,7 @@ def test_settings_can_be_listed_without_a_knowledge_base(tmp_path: Path) -> None
     [
         (None, set()),
         ("info", {"query_answered"}),
-        ("debug", {"query_answered", "candidate_decided"}),
+        ("debug", {"query_answered", "candidate_decided", "candidate_traced"}),
     ],
 )
 def test_logs_go_to_stderr_as_json_and_are_quiet_by_default(
@@ -314,3 +315,23 @@ def test_filters_as_json_narrow_a_search(store: Path) -> None:
         "filtered",
         ["none_of.0"],
     )
+
+
+def test_the_attributes_of_candidates_are_explained(store: Path) -> None:
+    """Columns for those that some candidate has, and a line in a candidate's story."""
+    settings = Settings.of({"store": str(store), "embedder": "hash"})
+    with KnowledgeBase(settings) as base:
+        [receipt] = base.add(
+            "The Graz office opens at ten.", authority="low", confidence=0.0
+        )
+
+    output = run("search", QUESTION, "--explain")
+    story = run_json("why", f"{receipt.document_id}:0000", QUESTION)
+    lines = run("why", f"{receipt.document_id}:0000", QUESTION)
+
+    [head] = [line for line in output.splitlines() if line.startswith("candidate")]
+    assert head.split()[-4:] == ["type", "document", "confidence", "authority"]
+    [row] = [line for line in output.splitlines() if receipt.document_id in line][-1:]
+    assert row.split()[-3:] == ["document", "0", "low"]
+    assert story["attributes"]["document_confidence"] == 0.0
+    assert "attributes: type=document, document_confidence=0, authority=low" in lines

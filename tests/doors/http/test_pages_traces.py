@@ -81,6 +81,31 @@ def test_the_funnel_shows_counts_that_sum(asked: House) -> None:
         assert f"{stage['before']} in, {stage['after']} out" in text
 
 
+def test_every_candidate_shows_its_attributes(asked: House) -> None:
+    """Authority, confidence, time horizon, role and type, as far as they are known."""
+    asked.add(
+        "Employees of the mill have 30 days of leave.",
+        type="policy",
+        role="metric",
+        authority="low",
+        confidence=0.0,
+        time_horizon="long_term",
+    )
+    asked.search(QUESTION)
+
+    text = page(asked, "/traces/2")
+
+    for name, value in (
+        ("type", "policy"),
+        ("role", "metric"),
+        ("authority", "low"),
+        ("document_confidence", "0"),
+        ("time_horizon", "long_term"),
+    ):
+        assert re.search(rf"<dt>{name}</dt><dd>{value}</dd>", text), name
+    assert "<dt>excerpt</dt>" not in text
+
+
 def test_every_candidate_has_its_way_and_its_signals(asked: House) -> None:
     """Each is an expander with all stages up to its end, and all signals."""
     record = asked.search(QUESTION).json()["record"]

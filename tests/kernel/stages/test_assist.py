@@ -22,11 +22,11 @@ def test_one_chunk_of_a_very_small_document_is_injected() -> None:
 
     outcome = SparseRecall(distance=0.20, max_chunks=2)(QUERY, pool)
 
-    assert [c.id for c in outcome.kept if c.protected] == ["near"]
+    assert [c.id for c in outcome.kept if c.signals.get("injected")] == ["near"]
     assert decisions_in(outcome) == [
         (
             "near",
-            "protected",
+            "injected",
             "sparse_recall",
             {"distance": 0.2, "at_most": 0.2, "document_chunks": 2},
         )
@@ -43,7 +43,8 @@ def test_small_dense_looks_at_documents_of_three_to_six_chunks(
     """Both ends of the range belong to it."""
     outcome = SmallDense()(QUERY, candidates(f"a 0.85 chunks={chunks}"))
 
-    assert outcome.kept[0].protected is injected
+    assert ("injected" in outcome.kept[0].signals) is injected
+    assert not outcome.kept[0].protected
 
 
 def test_what_is_beyond_the_distance_is_not_injected() -> None:
@@ -100,13 +101,47 @@ def test_what_is_injected_survives_the_filters_and_the_counts_sum() -> None:
         c 0.86 chunks=4 authority=low doc=small
         d 0.80 chunks=4 authority=low doc=small
     """)
-    chain = Pipeline.of(SmallDense(), Composite(), MaxDistance(0.05), TopK(2))
+    chain = Pipeline.of(SmallDense(), Composite(), MaxDistance(0.05), TopK(3))
 
     selection = chain(QUERY, pool)
 
-    assert {c.id for c in selection.candidates} == {"a", "c"}
+    assert {c.id for c in selection.candidates} == {"a", "b", "c"}
+    assert [d.verdict for _, d in selection.explain("c")] == ["injected", "spared"]
     assert selection.added == 0
     assert selection.recalled == len(selection.candidates) + len(selection.dropped)
+
+
+def test_two_assists_inject_one_each() -> None:
+    """The second leaves the mark of the first."""
+    pool = candidates("a 0.86 chunks=2\nb 0.86 chunks=4")
+
+    selection = Pipeline.of(SparseRecall(), SmallDense(), MaxDistance(0.05))(
+        QUERY, pool
+    )
+
+    assert {c.id: c.signal("injected") for c in selection.candidates} == {
+        "a": 1.0,
+        "b": 1.0,
+    }
+
+
+def test_what_is_injected_takes_no_place_from_a_nearer_one() -> None:
+    """At k = 2, distances of .13 and .17 do not displace one of .105.
+
+    "Injection gating … can correct wrong selections without polluting results."
+    """
+    pool = candidates("""
+        near   0.895 chunks=90
+        sparse 0.87  chunks=1
+        dense  0.86  chunks=4
+    """)
+    chain = Pipeline.of(SparseRecall(), SmallDense(), Composite(), TopK(2))
+
+    selection = chain(QUERY, pool)
+
+    assert [c.id for c in selection.candidates] == ["near", "sparse"]
+    [decision] = [d for stage, d in selection.explain("dense") if stage == "top_k"]
+    assert decision.reason == "trim_top_n"
 
 
 def test_a_range_of_chunks_upside_down_is_refused() -> None:

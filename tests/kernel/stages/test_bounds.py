@@ -32,6 +32,7 @@ QUERY = Query(text="q")
 # What a float32 vector makes of .9, of the distance .1, and of the other bounds.
 ERROR = float(np.float64(0.9) - np.float64(np.float32(0.9)))
 BEYOND = 1e-5
+CHOSEN = (Verdict.PROTECTED, Verdict.INJECTED)
 
 
 def kept(stage: Stage, row: str) -> bool:
@@ -40,9 +41,9 @@ def kept(stage: Stage, row: str) -> bool:
 
 
 def chosen(stage: Stage, row: str) -> bool:
-    """Return whether a candidate alone is protected."""
+    """Return whether a candidate alone is protected or injected."""
     outcome = stage(QUERY, candidates(f"a 0.5 {row}"))
-    return any(one.verdict is Verdict.PROTECTED for one in outcome.decisions)
+    return any(one.verdict in CHOSEN for one in outcome.decisions)
 
 
 def ran(stage: Stage, row: str) -> bool:

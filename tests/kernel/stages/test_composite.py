@@ -46,7 +46,10 @@ def test_a_real_confidence_of_zero_is_not_a_missing_one() -> None:
 
 
 def test_the_protected_pay_for_distance_only() -> None:
-    """So a near match stands before a farther, better reputed one."""
+    """So a near match stands before a farther, better reputed one.
+
+    "If protected: compositeScore = distance … do not apply penalties".
+    """
     pool = candidates("""
         a 0.91 ! authority=low chunk_confidence=0 confidence=0 horizon=long_term
         b 0.89 authority=high chunk_confidence=1 confidence=1 horizon=current
@@ -54,7 +57,8 @@ def test_the_protected_pay_for_distance_only() -> None:
 
     near, other = Composite()(QUERY, pool).kept
 
-    assert near.signal("composite") == round(0.6 * 0.09, 9)
+    assert near.signal("composite") == 0.09
+    assert near.signal("penalty") == 0
     assert near.score > other.score
 
 

@@ -1,5 +1,6 @@
 """Asking: search, and the funnel behind the answer."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -16,12 +17,15 @@ from kept.doors.cli.filter_options import (
 )
 from kept.doors.cli.output import number, print_json, print_table, say, shortened
 from kept.kernel.counters import counters
+from kept.kernel.model import Candidate
 from kept.search.answer.extractive import extracts, snippet_of
+from kept.search.candidate_rows import declared
 from kept.search.funnel import account, dropped_by, funnel_rows, latest_first
-from kept.search.render import found_json
+from kept.search.render import found_json, short
 from kept.search.retrieve import Found
 
 SHOWN_DROPS = 15
+MEASURED = ("relevance", "cosine", "coverage")
 
 K = Annotated[int | None, typer.Option("-k", "--top", help="How many come back.")]
 Pin = Annotated[list[str] | None, typer.Option("--pin", help="Force this chunk id in.")]
@@ -109,22 +113,36 @@ def print_funnel(found: Found) -> None:
     counted = counters(selection, found.refused).items()
     if summary := ", ".join(f"{name} {count}" for name, count in counted if count):
         say(f"counted: {summary}")
-    if not selection.dropped:
+    if not (selection.candidates or selection.dropped):
         return
     say()
-    print_table(
-        ("dropped", "by", "title", "relevance", "cosine", "coverage"),
-        [
-            (
-                candidate.id,
-                dropped_by(selection, candidate.id),
-                shortened(candidate.document.title, 40),
-                number(candidate.signals.get("relevance")),
-                number(candidate.signals.get("cosine")),
-                number(candidate.signals.get("coverage")),
-            )
-            for candidate in latest_first(selection)[:SHOWN_DROPS]
+    shown = (*selection.candidates, *latest_first(selection)[:SHOWN_DROPS])
+    columns = {
+        "candidate": [candidate.id for candidate in shown],
+        "outcome": [
+            *("selected" for _ in selection.candidates),
+            *(dropped_by(selection, c.id) for c in shown[len(selection.candidates) :]),
         ],
-    )
+        "title": [shortened(candidate.document.title, 40) for candidate in shown],
+        **{
+            name: [number(candidate.signals.get(name)) for candidate in shown]
+            for name in MEASURED
+        },
+        **_attribute_columns(shown),
+    }
+    print_table(tuple(columns), list(zip(*columns.values(), strict=True)))
     if (rest := len(selection.dropped) - SHOWN_DROPS) > 0:
         say(f"… and {rest} more; --json has them all")
+
+
+def _attribute_columns(shown: Sequence[Candidate]) -> dict[str, list[str]]:
+    """Return the composite score and the attributes that one of them has, by column."""
+    rows = [{"composite": c.signals.get("composite"), **declared(c)} for c in shown]
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = {
+        name.replace("_", " "): [
+            "" if row.get(name) is None else short(row[name]) for row in rows
+        ]
+        for name in names
+    }
+    return {name: column for name, column in columns.items() if any(column)}

@@ -1,10 +1,11 @@
 """Assists: a small document's best chunk is not lost among large ones.
 
 An assist runs after protection and before any filter, on the whole recalled
-pool. What it injects is protected, so it survives the filters that would have
-taken it and the limits serve it by its distance, behind the near matches. It
-was recalled like the others, so an injection adds nothing to the counts; the
-chunks that it replaces are dropped, and recalled = selected + dropped holds.
+pool. What it injects carries the signal ``injected``: filters on score or distance
+spare it, and limits treat it like any other, so that it takes no place from a
+candidate that ranks before it. It was recalled like the others, so an injection adds
+nothing to the counts; the chunks that it replaces are dropped, and recalled =
+selected + dropped holds.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,11 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+import numpy as np
+
 from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
 from kept.kernel.pool import Pool
-from kept.kernel.record import DROPPED, PROTECTED, Decision, Reason
+from kept.kernel.record import DROPPED, Decision, Reason, Verdict
 from kept.kernel.stages.bounds import demand, within
+from kept.kernel.stages.threshold import INJECTED
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class SmallDense:
 def injecting(
     pool: Pool, distance: float, small: Callable[[int], bool], reason: Reason
 ) -> Weighed:
-    """Protect the nearest eligible candidate and drop what it replaces."""
+    """Mark the nearest eligible candidate and drop what it replaces."""
     roll, distances = pool.roll, pool.readings("distance")
     near = [
         row
@@ -109,7 +113,7 @@ def injecting(
             "at_most": distance,
             "document_chunks": roll.entries[injected].document.chunk_count,
         }
-        yield Decision(roll.ids[injected], PROTECTED, reason, shown)
+        yield Decision(roll.ids[injected], Verdict.INJECTED, reason, shown)
         for row in gone.tolist():
             shown = {
                 "distance": reading(row),
@@ -118,5 +122,8 @@ def injecting(
             }
             yield Decision(roll.ids[row], DROPPED, Reason.REPLACED, shown)
 
-    stay = pool.shielding([injected]).keeping(pool.rows[~replaced])
-    return Weighed(stay, gone, decide)
+    marked = [injected]
+    if pool.holds(INJECTED):  # by the assist before
+        marked += pool.rows[pool.flags(INJECTED)].tolist()
+    stay = pool.measured_at(np.array(marked), **{INJECTED: np.ones(len(marked))})
+    return Weighed(stay.keeping(pool.rows[~replaced]), gone, decide)

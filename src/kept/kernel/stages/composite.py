@@ -12,6 +12,7 @@ from kept.kernel.model import Query
 from kept.kernel.pool import Pool, PoolEntry
 from kept.kernel.record import Reason
 from kept.kernel.rescore import demand_new
+from kept.kernel.signals import PLACES
 from kept.kernel.stages.bounds import demand
 from kept.kernel.stages.threshold import ceiled
 
@@ -29,8 +30,8 @@ UNKNOWN_CONFIDENCE = 0.5
 class Composite:
     """Score by a weighted sum of distance and penalties, lower being better.
 
-    A protected candidate pays for its distance only, so near matches stand
-    before all others, nearest first.
+    The composite of a protected candidate is its distance. In the order it stands as
+    if without penalties, so near matches are before all others, nearest first.
     """
 
     name: ClassVar[str] = "composite"
@@ -49,21 +50,20 @@ class Composite:
     __call__ = by_columns
 
     def weigh(self, query: Query, pool: Pool) -> Weighed:
-        """Add ``composite`` and its ``penalty``; score by one minus the first."""
+        """Add ``composite`` and its ``penalty``; score by one minus the sum."""
         demand_new(self.name, pool, "composite")
         rows, entries = pool.rows.tolist(), pool.roll.entries
-        penalties = [
-            0.0 if row in pool.protected else self.penalty(entries[row]) for row in rows
-        ]
-        composites = [
-            round(self.distance * distance + penalty, 9)
-            for distance, penalty in zip(
-                pool.readings("distance").tolist(), penalties, strict=True
-            )
-        ]
-        scores = np.array([round(1.0 - each, 9) for each in composites])
-        signals = {"composite": np.array(composites), "penalty": np.array(penalties)}
-        return Weighed(pool.measured(**signals).scored(scores))
+        shielded, distances = pool.shielded(), pool.readings("distance")
+        penalties = np.array(
+            [
+                0.0 if safe else self.penalty(entries[row])
+                for row, safe in zip(rows, shielded.tolist(), strict=True)
+            ]
+        )
+        sums = np.round(self.distance * distances + penalties, PLACES)
+        composites = np.where(shielded, distances, sums)
+        measured = pool.measured(composite=composites, penalty=penalties)
+        return Weighed(measured.scored(np.round(1.0 - sums, PLACES)))
 
     def penalty(self, entry: PoolEntry) -> float:
         """Return what low authority, doubt and a far horizon add to the composite."""

@@ -15,6 +15,9 @@ from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Reason, decided
 from kept.kernel.signals import BEST, PLACES, chance_of_one
 from kept.kernel.stages.bounds import demand, reaches, within
 
+# The signal of what an assist has injected.
+INJECTED = "injected"
+
 
 def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Weighed:
     """Drop whatever has less than *at_least* of *signal*; spare the protected."""
@@ -44,11 +47,16 @@ def dropping(
     evidence: Callable[[int], Mapping[str, Scalar]],
     waived: NDArray[np.bool_] | None = None,
 ) -> Weighed:
-    """Drop the *weak* for *reason*; spare the protected and those who are *waived*."""
+    """Drop the *weak* for *reason*.
+
+    The protected, the injected and those who are *waived* are spared.
+    """
     decided_on = pool.rows[weak]
     if not len(decided_on):
         return Weighed(pool)
     gone = weak & ~pool.shielded() if pool.protected else weak
+    if pool.holds(INJECTED):
+        gone = gone & ~pool.flags(INJECTED)
     if waived is not None:
         gone = gone & ~waived
 
