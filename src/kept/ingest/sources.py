@@ -25,6 +25,7 @@ from kept.text.readers.files import (
     read_bytes,
     read_path,
     read_url,
+    revision_of,
     sidecars_of,
     walk,
 )
@@ -279,7 +280,8 @@ def failed(uri: str, error: KeptError) -> Handed:
 
 def raw_digest(path: Path, options: ReadOptions) -> str:
     """Return a digest of a file, of what is declared beside it, and of the options."""
-    digest = hashlib.sha256(repr(options).encode("utf-8", "surrogatepass"))
+    digest = hashlib.sha256(options.written.encode("utf-8", "surrogatepass"))
+    digest.update(revision_of(path.name).encode())
     for name in (str(path), *sidecars_of(path)):
         try:
             with open(name, "rb") as opened:  # noqa: PTH123 -- most are names that are not there

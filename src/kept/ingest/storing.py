@@ -94,9 +94,10 @@ class Storing:
         if match is not None:
             return self._reused(text, match, item.verdict)
         vectors = self.embed(new) if item.vectors is None else item.vectors
-        receipt = created(new, text.source, text.before)
+        receipt = created(new, text.source, text.before, text.draft.notes)
         if item.verdict.near_misses:
-            receipt = replace(receipt, evidence=_missed(item.verdict))
+            evidence = {**receipt.evidence, **_missed(item.verdict)}
+            receipt = replace(receipt, evidence=evidence)
         if self.intake.create(
             *(new, vectors, self.embedder_id, receipt, text.source),
             item.verdict.compared,
@@ -123,8 +124,9 @@ class Storing:
         """
         text = item.text
         if not live:
-            receipt = created(text.new, text.source, text.before)
-            receipt = replace(receipt, evidence={"revived": True})
+            receipt = created(text.new, text.source, text.before, text.draft.notes)
+            evidence = {**receipt.evidence, "revived": True}
+            receipt = replace(receipt, evidence=evidence)
             return self._described(item, self.intake.changes(text.new), receipt)
         known = self.intake.source(text.source.uri)
         if (
@@ -146,7 +148,7 @@ class Storing:
         text = item.text
         changes = self.intake.changes(text.new)
         if changes.names:
-            receipt = created(text.new, text.source, None)
+            receipt = created(text.new, text.source, None, text.draft.notes)
             receipt = replace(receipt, status="described")
             return self._described(item, changes, receipt)
         self.intake.touch(text.source, text.new.id, None)
@@ -198,8 +200,13 @@ def _missed(verdict: DuplicateVerdict) -> dict[str, Any]:
     return evidence
 
 
-def created(new: NewDocument, source: Source, before: str | None) -> Receipt:
-    """Return the receipt of a new document, or of a new version of one."""
+def created(
+    new: NewDocument, source: Source, before: str | None, notes: Sequence[str] = ()
+) -> Receipt:
+    """Return the receipt of a new document, or of a new version of one.
+
+    *notes* say what was left out when it was read.
+    """
     return Receipt(
         status="superseded" if before else "created",
         source_uri=source.uri,
@@ -208,6 +215,7 @@ def created(new: NewDocument, source: Source, before: str | None) -> Receipt:
         chunks=len(new.chunks),
         chars=len(new.text),
         chars_left_out=new.chars_left_out,
+        evidence={"notes": list(notes)} if notes else {},
     )
 
 

@@ -34,6 +34,7 @@ from kept.knowledge_base.wiring import (
     embedder_of,
     fetch_limits_of,
     process_secret,
+    read_options_of,
     recorder_of,
     refuse_misconfigured,
     refuse_unused,
@@ -159,7 +160,8 @@ class KnowledgeBase(Closing):
         if isinstance(first, Handed):
             return self._ingested(items, as_given=as_given, by=by)
         names = checked_names(items)
-        handing = Handing(limits=fetch_limits_of(self.settings))
+        options = read_options_of(self.settings)
+        handing = Handing(options=options, limits=fetch_limits_of(self.settings))
         handing.met = Met() if prune else None
         receipts = self._ingested(handing(names), as_given=as_given, by=by)
         # In this order: pruning looks at what the walk has met.

@@ -17,12 +17,12 @@ from kept.ingest.receipts import Receipt
 from kept.ingest.sources import failed, ready
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import fetch_limits_of
+from kept.knowledge_base.wiring import fetch_limits_of, read_options_of
 from kept.search.render import receipt_json
 from kept.stores.service.jobs import Job, JobLost, Jobs
 from kept.stores.service.spool import Spool
 from kept.text.draft import Draft
-from kept.text.readers.files import Reading, ReadOptions, read_bytes, read_url
+from kept.text.readers.files import Reading, read_bytes, read_url
 
 POLL_SECONDS = 0.5
 LONGEST_NAME = 500
@@ -235,7 +235,7 @@ def handed_in(job: Job, spool: Spool, settings: Settings) -> Iterator[Handed]:
 def _drafts(
     job_id: str, item: Mapping[str, Any], spool: Spool, settings: Settings
 ) -> Reading:
-    options = ReadOptions(fields=item["fields"])
+    options = read_options_of(settings, fields=item["fields"])
     if item["kind"] == "text":
         text = spool.read(job_id, item["name"]).decode()
         return iter((Draft(**{**item["fields"], "text": text}),))

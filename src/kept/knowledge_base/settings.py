@@ -120,6 +120,10 @@ class Settings(PresetSettings):
         description="Chunks of a document at most; the ledger says what was left out "
         "(0 lifts the cap)",
     )
+    whole_page: bool = Field(
+        default=False,
+        description="Take in menus, sidebars and footers of HTML pages, too",
+    )
     near_duplicate_threshold: float | None = Field(
         default=None,
         ge=0.0,

@@ -39,7 +39,7 @@ from kept.stores.migrate.mark import refuse_unfinished
 from kept.stores.ports import ManagedStore
 from kept.stores.query_records import Recorder
 from kept.stores.sqlite.store import FILE, SqliteStore
-from kept.text.readers.files import FetchLimits
+from kept.text.readers.files import FetchLimits, ReadOptions
 from kept.text.tokens import analysis_id
 
 Progress = Callable[[str, int, int], None]
@@ -418,6 +418,11 @@ def fetch_limits_of(settings: Settings) -> FetchLimits:
         max_bytes=settings.url_max_bytes,
         timeout_seconds=settings.url_timeout_seconds,
     )
+
+
+def read_options_of(settings: Settings, **given: Any) -> ReadOptions:  # noqa: ANN401 -- those of the options
+    """Return how sources are read, with what is *given* for them."""
+    return ReadOptions(whole_page=settings.whole_page, **given)
 
 
 def cutting_of(settings: Settings) -> Cutting:

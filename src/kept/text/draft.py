@@ -57,8 +57,8 @@ class Draft:
 
     *tags*, *role*, *excerpt* and *labels* are given to every chunk; *pieces* holds
     the chunks of a source that came already cut, each perhaps with tags, labels and
-    metadata of its own. *encoding* says how the bytes were read and takes no part in
-    equality.
+    metadata of its own. *encoding* says how the bytes were read and *notes* what was
+    left out of them; neither takes part in equality.
     """
 
     text: str
@@ -75,6 +75,7 @@ class Draft:
     labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
     encoding: str = field(default="utf-8", compare=False)
     pieces: tuple[DraftPiece, ...] | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         """Hold every declared field against its rule."""

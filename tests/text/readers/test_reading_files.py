@@ -66,7 +66,7 @@ def test_a_sidecar_goes_over_front_matter_and_options_over_both(
         ("a.txt", b"x" * 500, "x" * 120),
         ("a.md", b"Intro\n\n## Heading\n\nText", "Heading"),
         ("a.md", b"```\n# code\n```\n\nUnder\n=====\n", "Under"),
-        ("a.html", b"<title>T</title><p>p</p><h2>H</h2>", "H"),
+        ("a.html", b"<title>T</title><p>p</p><h2>H</h2>", "T"),
         ("a.html", b"<title>T</title><p>p</p>", "T"),
         ("a.html", b"<p>Only a paragraph</p>", "Only a paragraph"),
     ],

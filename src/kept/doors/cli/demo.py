@@ -12,7 +12,6 @@ from kept.knowledge_base.settings import NO_SERVER
 from kept.search.answer.extractive import extracts, snippet_of
 from kept.search.render import decision_line
 from kept.search.retrieve import Found
-from kept.text.readers.files import ReadOptions
 
 CITED = "How many days may I work from another country in a year?"
 IDENTIFIER = "INV-49302"
@@ -30,7 +29,7 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
     handbook = str(Path(examples.__file__).parent / "handbook")
     say("Taking in the example handbook")
     with options.opened(settings, make=True) as base:
-        handing = handing_of(settings, ReadOptions())
+        handing = handing_of(settings)
         counts = take_in(base, handing, [handbook], as_json=False)
         say(summary(counts))
         cited = _ask(base, CITED, "a passage to cite")

@@ -17,9 +17,8 @@ from kept.ingest.receipts import Receipt
 from kept.ingest.sources import Handing, Met, checked_names
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import fetch_limits_of
+from kept.knowledge_base.wiring import fetch_limits_of, read_options_of
 from kept.search.render import receipt_json
-from kept.text.readers.files import ReadOptions
 
 if TYPE_CHECKING:
     from kept.knowledge_base.ray.ingestion import RayWorkers
@@ -74,6 +73,14 @@ def ingest(
         int | None,
         typer.Option("--max-chunks", help="Chunks of a document; 0 lifts the cap."),
     ] = None,
+    whole_page: Annotated[
+        bool | None,
+        typer.Option(
+            "--whole-page",
+            help="Take in menus, sidebars and footers of HTML pages, too.",
+            show_default=False,
+        ),
+    ] = None,
     ray: Annotated[
         str | None,
         typer.Option(
@@ -94,6 +101,7 @@ def ingest(
         preset=preset,
         embedder=embedder,
         max_chunks=max_chunks,
+        whole_page=whole_page,
     )
     declared: dict[str, Any] = {
         "type": type_,
@@ -105,7 +113,7 @@ def ingest(
     }
     fields = {name: value for name, value in declared.items() if value}
     _check_encoding(encoding)
-    handing = handing_of(settings, ReadOptions(encoding=encoding, fields=fields))
+    handing = handing_of(settings, encoding=encoding, fields=fields)
     handing.on_skip = skips = Skips(shown=None if as_json else SHOWN_SKIPS)
     handing.met = Met() if prune else None
     checked_names(paths)
@@ -151,10 +159,10 @@ class Skips:
         yield f"{self._reasons.total()} skipped ({', '.join(reasons)})"
 
 
-def handing_of(settings: Settings, read: ReadOptions) -> Handing:
-    """Return what turns names into texts, within the limits of the settings."""
+def handing_of(settings: Settings, **read: Any) -> Handing:  # noqa: ANN401 -- as typed
+    """Return what turns names into texts, *read* within the limits of the settings."""
     return Handing(
-        options=read,
+        options=read_options_of(settings, **read),
         limits=fetch_limits_of(settings),
     )
 
@@ -237,6 +245,7 @@ def line(receipt: Receipt) -> str:
         parts.append(f"changed: {', '.join(names)}")
     if receipt.chars_left_out:
         parts.append(f"{receipt.chars_left_out} characters left out by the cap")
+    parts += receipt.evidence.get("notes", ())
     misses = receipt.evidence.get("near_misses", ())
     named = misses[:SHOWN_MISSES]
     parts += map(_near_miss, named)

@@ -26,7 +26,7 @@ from kept.explain.explanations import why_not
 from kept.explain.render import WhyNotJson, why_not_json
 from kept.ingest.receipts import Receipt
 from kept.ingest.sources import Handing
-from kept.knowledge_base.wiring import fetch_limits_of
+from kept.knowledge_base.wiring import fetch_limits_of, read_options_of
 from kept.search.answer.answer import AnswerJson
 from kept.search.answer.ask import AskedJson, answer_facts, asked_json
 from kept.search.query_log import search_facts
@@ -38,7 +38,6 @@ from kept.search.render import (
     found_json,
     receipt_json,
 )
-from kept.text.readers.files import ReadOptions
 
 FAILED = "failed"
 DOCUMENTS = "kept://documents/"
@@ -293,7 +292,7 @@ def _ingested(client: Client, given: DocumentIn) -> list[Receipt]:
     if not given.url.startswith(("http://", "https://")):
         msg = f"the url is {given.url!r}; expected one of http:// or https://"
         raise InputError(msg)
-    options = ReadOptions(fields=declared)
+    options = read_options_of(base.settings, fields=declared)
     handing = Handing(options=options, limits=fetch_limits_of(base.settings))
     return list(base.ingest(handing([given.url])))
 

@@ -3,7 +3,7 @@
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
@@ -60,6 +60,9 @@ CONTENT_TYPES: Mapping[str, str] = {
     "application/x-ndjson": "jsonl",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
 }
+# How often the reader of a format learned to read more: files that were taken in by an
+# older one are read again, though they did not change.
+_REVISIONS: Mapping[str, str] = {"html": "2", "docx": "2", "pdf": "2"}
 SIDECARS = (".meta.yaml", ".meta.yml", ".meta.json")
 
 
@@ -67,11 +70,22 @@ SIDECARS = (".meta.yaml", ".meta.yml", ".meta.json")
 class ReadOptions:
     """What the caller says about the sources; it goes over what they declare.
 
-    *fields* are a draft's: title, type, tags, authority and so on.
+    *fields* are a draft's: title, type, tags, authority and so on. With *whole_page*,
+    menus and the like of HTML pages are text, too.
     """
 
     encoding: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    whole_page: bool = False
+
+    @property
+    def written(self) -> str:
+        """Return the options as text; one that is not used adds nothing to it.
+
+        A digest is made of it: what came in before there was an option is unchanged.
+        """
+        known = f"ReadOptions(encoding={self.encoding!r}, fields={self.fields!r})"
+        return f"{known}, whole_page" if self.whole_page else known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +108,7 @@ class _Content:
     declared: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
     encoding: str = "utf-8"
+    notes: tuple[str, ...] = ()
 
 
 def read_path(
@@ -237,6 +252,12 @@ def _walk_folder(
             skip(entry, "no regular file")
 
 
+def revision_of(name: str) -> str:
+    """Return which revision reads a file of this name; none where it never changed."""
+    kind = FORMATS.get(PurePosixPath(name).suffix.casefold(), "")
+    return _REVISIONS.get(kind, "")
+
+
 def _sidecar(path: Path) -> Mapping[str, Any]:
     """Return what the file beside *path* declares about it."""
     for name in sidecars_of(path):
@@ -307,7 +328,8 @@ def _read_document(data: bytes, kind: str, source: _Source) -> Draft:
     fields.setdefault("source_uri", source.uri)
     title = content.title or title_of(content.text) or PurePosixPath(source.uri).stem
     fields.setdefault("title", title[:MAX_TITLE_CHARS])
-    return _draft(content.text, source.uri, fields, content.encoding)
+    draft = _draft(content.text, source.uri, fields, content.encoding)
+    return replace(draft, notes=content.notes)
 
 
 def _read_pdf(data: bytes, source: _Source) -> _Content:
@@ -325,8 +347,8 @@ def _read_html(data: bytes, source: _Source) -> _Content:
     text, encoding = decode(
         data, source=source.uri, declared=charset, encoding=source.options.encoding
     )
-    page = read_page(text)
-    return _Content(page.text, title=page.heading or page.title, encoding=encoding)
+    page = read_page(text, whole_page=source.options.whole_page)
+    return _Content(page.text, title=page.title, encoding=encoding, notes=page.notes)
 
 
 def _read_markdown(data: bytes, source: _Source) -> _Content:

@@ -1,128 +1,96 @@
-"""HTML: a page as clean text, its blocks as paragraphs."""
+"""HTML: a page as Markdown, with its title and without what leads around it."""
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import nh3
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from kept.text.readers.dom import Element, Tree, parsed
+from kept.text.readers.main_content import MainContent, main_content
+from kept.text.readers.markdown_writer import written
 
-_GONE = frozenset(
-    ("script", "style", "template", "noscript", "title", "iframe", "object", "svg")
-)
-_HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
-_BLOCKS = frozenset(_HEADINGS) | frozenset(
-    (
-        "address", "article", "aside", "blockquote", "body", "center", "dd", "details",
-        "dialog", "div", "dl", "dt", "fieldset", "figcaption", "figure", "footer",
-        "form", "header", "hgroup", "hr", "legend", "main", "menu", "nav", "ol", "p",
-        "pre", "section", "summary", "table", "ul",
-    )
-)  # fmt: skip
-_ROWS = frozenset(("tr", "caption", "li"))
-_CELLS = frozenset(("td", "th"))
-_TAGS = _BLOCKS | _ROWS | _CELLS | {"br"}
-_SPACE = re.compile(r"\s+")
-_MANY_NEWLINES = re.compile(r"\n{3,}")
-_SPACE_AT_END = re.compile(r"[ \t]+(?=\n)")
+_SEPARATOR = re.compile(r"\s+(?:[|·•»«›‹]|::|[-–—])\s+|\s*[»|]\s*|\s*::\s*")  # noqa: RUF001 -- dashes of titles
+_HEADINGS = ("h1", "h2", "h3")
+_LETTERS = re.compile(r"[^\W_]+")
+LONGEST_TITLE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page's text, its first heading and its declared title."""
+    """A page's text and title, and what was left out of it.
+
+    *share* is how much of the page's text the main content is; *whole* says that it was
+    so little that the page is kept whole.
+    """
 
     text: str
-    heading: str
     title: str
+    share: float = 1.0
+    whole: bool = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Say what was left out, or why nothing was."""
+        if self.whole:
+            return (f"kept whole: its main content is {self.share:.0%} of the page",)
+        left_out = f"{1 - self.share:.0%}"
+        return (f"{left_out} of the page left out",) if left_out != "0%" else ()
 
 
-def read_page(html: str) -> Page:
-    """Return the text of a page: sanitised, blocks apart, headings marked with #."""
-    clean = nh3.clean(
-        html,
-        tags=set(_TAGS),
-        clean_content_tags=set(_GONE),
-        attributes={},
-        link_rel=None,
-    )
-    body = LexborHTMLParser(f"<body>{clean}</body>").body
-    text = _Writer().written(body) if body else ""
-    heading = next((line for line in text.splitlines() if line.startswith("#")), "")
-    return Page(text, heading.lstrip("# "), _title(html))
+def read_page(html: str, *, whole_page: bool = False) -> Page:
+    """Return the main content of a page, or all of it with *whole_page*."""
+    tree = parsed(html)
+    content = MainContent(tree.body) if whole_page else main_content(tree.body)
+    text = written(content.root, content.left_out)
+    title = _title(tree, content)
+    return Page(text, title[:LONGEST_TITLE], content.share, content.whole)
 
 
-def _title(html: str) -> str:
-    """Return what the page calls itself in its head."""
-    found = LexborHTMLParser(html).css_first("head > title")
-    return _SPACE.sub(" ", found.text()).strip() if found else ""
+def _title(tree: Tree, content: MainContent) -> str:
+    """Return what a page is called, without the name of its site.
+
+    That is the heading of the main content; else what of the declared title stands in a
+    heading; else the declared title without its last part.
+    """
+    parts = [part.strip() for part in _SEPARATOR.split(tree.title) if part.strip()]
+    site = tree.names.get("og:site_name", "")
+    inside = _headings(content.root, content.left_out)
+    first = next(iter(inside.get("h1", ())), "")
+    if first and len(first) <= LONGEST_TITLE and first != site:
+        others = {_key(one) for tag in _HEADINGS[1:] for one in inside.get(tag, ())}
+        named_below = parts and _key(parts[0]) in others and first in parts[1:]
+        return parts[0] if named_below else first
+    anywhere = _headings(tree.body, frozenset())
+    keys = {_key(one) for found in anywhere.values() for one in found}
+    for part in (tree.title, *parts):
+        if part and part != site and _key(part) in keys:
+            return part
+    named = tree.names.get("og:title", "")
+    if named and _key(named) in _key(tree.title):
+        return named
+    if len(parts) > 1:
+        return tree.title[: _last_separator(tree.title)].strip()
+    return tree.title or next((one for found in inside.values() for one in found), "")
 
 
-@dataclass(slots=True)
-class _Writer:
-    """Writes the text below an element, walking without recursion."""
-
-    parts: list[str] = field(default_factory=list)
-    verbatim: int = 0
-
-    def written(self, root: LexborNode) -> str:
-        """Return the text of everything below *root*."""
-        for node, entering in _walk(root):
-            if entering:
-                self._enter(node)
-            else:
-                self._leave(node)
-        text = _MANY_NEWLINES.sub("\n\n", _SPACE_AT_END.sub("", "".join(self.parts)))
-        return text.strip()
-
-    def _enter(self, node: LexborNode) -> None:
-        tag = node.tag or ""
-        if tag == "-text":
-            self._text(node.text_content or "")
-        elif tag == "br":
-            self.parts.append("\n")
-        elif tag in _CELLS and node.prev is not None:
-            self.parts.append(" | ")
-        elif tag in _ROWS:
-            self.parts.append("\n- " if tag == "li" else "\n")
-        elif tag in _BLOCKS:
-            self.verbatim += tag == "pre"
-            self.parts.append(f"\n\n{_HEADINGS.get(tag, '')}")
-
-    def _leave(self, node: LexborNode) -> None:
-        tag = node.tag or ""
-        if tag in _BLOCKS:
-            self.verbatim -= tag == "pre"
-            self.parts.append("\n\n")
-
-    def _text(self, text: str) -> None:
-        if not self.verbatim:
-            text = _SPACE.sub(" ", text)
-            text = text.lstrip(" ") if self._at_line_start() else text
-        self.parts.append(text)
-
-    def _at_line_start(self) -> bool:
-        return not self.parts or self.parts[-1].endswith(("\n", "- ", "# "))
+def _last_separator(title: str) -> int:
+    return max(found.start() for found in _SEPARATOR.finditer(title))
 
 
-def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Yield each node on the way in and on the way out."""
-    node: LexborNode | None = root
-    depth = 0
-    while node is not None:
-        yield node, True
-        if node.child is not None:
-            node, depth = node.child, depth + 1
+def _headings(root: Element, left_out: frozenset[Element]) -> dict[str, list[str]]:
+    """Return the headings below an element by their tags."""
+    found: dict[str, list[str]] = {}
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        if element in left_out:
             continue
-        yield node, False
-        while node.next is None and depth:
-            node, depth = _parent(node), depth - 1
-            yield node, False
-        node = node.next if depth else None
+        if element.tag in _HEADINGS:
+            if text := element.text(left_out):
+                found.setdefault(element.tag, []).append(text)
+            continue
+        waiting += [c for c in reversed(element.children) if isinstance(c, Element)]
+    return found
 
 
-def _parent(node: LexborNode) -> LexborNode:
-    """Return the element around *node*, which is never the root here."""
-    if node.parent is None:
-        msg = "a node below the root has no parent"
-        raise ValueError(msg)
-    return node.parent
+def _key(text: str) -> str:
+    """Return the words of a title, as two writings of it share them."""
+    return " ".join(_LETTERS.findall(text.casefold()))
