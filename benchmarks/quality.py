@@ -217,8 +217,7 @@ def weighed(collection: Collection) -> dict[float, float]:
     measures = Measures.named("nDCG@10")
     with opened(collection) as corpus:
         asked: dict[float, SystemUnderTest] = {
-            w: asking(corpus, "default", {"dense_weight": w, "keyword_weight": 1 - w})
-            for w in WEIGHTS
+            w: asking(corpus, "default", {"keyword_weight": 1 - w}) for w in WEIGHTS
         }
         totals = dict.fromkeys(WEIGHTS, 0.0)
         for question in collection.judged:

@@ -7,11 +7,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from kept.models.chat import OpenAIChat
+from kept.models.http_client import Patience
 from kept.models.settings import LLMSettings
 
 
@@ -126,18 +127,28 @@ def at_work(server: ThreadingHTTPServer, leave: threading.Event) -> Iterator[Non
 
 
 def settings(server: Server, **changes: Any) -> LLMSettings:  # noqa: ANN401 -- settings
-    """Return settings for *server* that do not make a test wait."""
-    return LLMSettings(
-        base_url=server.url,
-        model="loopback",
-        **{"timeout_seconds": 60.0, "backoff_seconds": 0.01, **changes},
-    )
+    """Return settings for *server*."""
+    given = {"timeout_seconds": 60.0, **changes}
+    return LLMSettings(base_url=server.url, model="loopback", **given)
+
+
+def patient(**changes: Any) -> Patience:  # noqa: ANN401 -- a client's patience
+    """Return a patience that does not make a test wait."""
+    return Patience(**{"first_wait_seconds": 0.01, **changes})
+
+
+def talking(server: Server, **changes: Any) -> OpenAIChat:  # noqa: ANN401 -- settings
+    """Return a client of *server*; *changes* are to its settings or its patience."""
+    names = {field.name for field in fields(Patience)}
+    waits = {name: value for name, value in changes.items() if name in names}
+    others = {name: value for name, value in changes.items() if name not in names}
+    return OpenAIChat(settings(server, **others), patient(**waits))
 
 
 @contextmanager
 def asking(*script: Act, **changes: Any) -> Iterator[tuple[Server, OpenAIChat]]:  # noqa: ANN401 -- settings
     """Run a server and a client of it for the time of a test."""
-    with serving(*script) as server, OpenAIChat(settings(server, **changes)) as chat:
+    with serving(*script) as server, talking(server, **changes) as chat:
         yield server, chat
 
 

@@ -46,7 +46,7 @@ def test_each_point_is_what_an_evaluation_finds(
 def test_every_combination_is_tried(folder: Path, settings: Settings) -> None:
     """Two settings of two and three values give six points, some of them optimal."""
     found = points(
-        folder, settings, "relevance_floor=0.1,0.5", "dense_weight=0.3:0.7:0.2"
+        folder, settings, "relevance_floor=0.1,0.5", "keyword_weight=0.3:0.7:0.2"
     )
 
     assert len(found) == 6

@@ -550,7 +550,7 @@ def test_guardrails_are_not_switched_off_to_let_something_in(make_base: Make) ->
     request = asking("How is the ladder checked every ten years?")
 
     three = why_not(base, target, request)
-    base.override({"cosine_floor": 1.0, "cosine_waiver": 1.0})
+    base.override({"cosine_floor": 1.0})
     four = why_not(base, target, request)
 
     assert three.changes == four.changes == four.pairs == ()
@@ -829,7 +829,7 @@ def test_depth_and_order_are_named_as_what_made_the_difference(
     """A chunk that was not recalled was kept out by recall."""
     wide = filled.configured().changed(guardrails_enable=False, top_k=4)
     shallow = filled.configured().changed(
-        guardrails_enable=False, top_k=4, depth=4, dense_weight=0.0
+        guardrails_enable=False, top_k=4, depth=4, keyword_weight=1.0
     )
 
     [explained] = diff_configurations(filled, wide, shallow, [asking()])

@@ -213,7 +213,8 @@ def test_questions_may_hold_anything(keeping: KnowledgeBase) -> None:
 
 def test_only_the_newest_are_kept(make_base: Make) -> None:
     """The table is bounded, for each tenant on its own."""
-    base = filled(make_base(record_queries="text", record_keep=3))
+    base = filled(make_base(record_queries="text"))
+    base.recorder = Recorder(base.store.database, keep=3)
     for number in range(10):
         base.search(f"{QUESTION} {number}")
 

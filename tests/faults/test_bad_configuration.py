@@ -73,14 +73,14 @@ def test_a_setting_of_language_models_is_refused_with_its_range(
 ) -> None:
     """By name, value and range, like any; an address is not repeated."""
     base.add("The pump TW-C235 costs 410 euro.")
-    monkeypatch.setenv("KEPT_LLM_RETRIES", "99")
+    monkeypatch.setenv("KEPT_LLM_TEMPERATURE", "99")
     monkeypatch.setenv("KEPT_LLM_TIMEOUT_SECONDS", "0")
     monkeypatch.setenv("KEPT_LLM_BASE_URL", "http://me:sesame@127.0.0.1/v1")
 
     ran = kept("ask", "what costs the pump TW-C235", "--store", base.settings.store)
 
     message = ran.complaint(2)
-    assert "KEPT_LLM_RETRIES is '99'; expected a whole number from 0 to 10" in message
+    assert "KEPT_LLM_TEMPERATURE is '99'; expected a number from 0 to 2" in message
     assert "KEPT_LLM_TIMEOUT_SECONDS is '0'; expected a number of at least" in message
     assert "KEPT_LLM_BASE_URL is refused: " in message
     assert "Value error" not in message

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +35,7 @@ from loopback import (
     drips,
     hangs,
     hangs_up,
+    patient,
     piece,
     refuses,
     resets,
@@ -44,6 +44,7 @@ from loopback import (
     serving,
     settings,
     streams,
+    talking,
 )
 
 ASK = [{"role": "user", "content": "hello"}]
@@ -76,7 +77,7 @@ def test_a_plain_answer_comes_back_with_its_token_counts() -> None:
 def test_parameters_that_are_none_are_not_sent() -> None:
     """Some services refuse a temperature or a seed."""
     with serving(says("hi")) as server:
-        quiet = settings(server, temperature=None, seed=None, max_tokens=None)
+        quiet = settings(server, temperature=None, max_tokens=None)
 
         with OpenAIChat(quiet) as chat:
             chat.complete(ASK)
@@ -129,7 +130,7 @@ def test_any_other_status_is_final(status: int) -> None:
 def test_retries_are_bounded() -> None:
     """After the last retry the error of the last attempt is raised."""
     with serving(refuses(503, "busy")) as server:
-        chat = OpenAIChat(settings(server, retries=2))
+        chat = talking(server, retries=2)
         with chat, pytest.raises(LLMStatusError, match="503: busy"):
             chat.complete(ASK)
 
@@ -150,7 +151,7 @@ def test_a_long_retry_after_is_not_waited_for() -> None:
 def test_a_retry_that_cannot_end_in_time_is_not_begun() -> None:
     """The first error is raised, not the time-out that it led to."""
     with serving(refuses(503), says("hi")) as server:
-        chat = OpenAIChat(settings(server, timeout_seconds=10.0, backoff_seconds=30.0))
+        chat = talking(server, timeout_seconds=10.0, first_wait_seconds=30.0)
         with chat, pytest.raises(LLMStatusError):
             chat.complete(ASK)
 
@@ -159,7 +160,7 @@ def test_a_retry_that_cannot_end_in_time_is_not_begun() -> None:
 def test_the_deadline_covers_the_whole_reply(fault: Act) -> None:
     """A server that hangs or drips for ever is left after the time-out."""
     with serving(fault) as server:
-        chat = OpenAIChat(settings(server, timeout_seconds=0.3))
+        chat = talking(server, timeout_seconds=0.3)
         began = time.monotonic()
         with chat, pytest.raises(LLMTimeoutError, match=r"within 0\.3 s"):
             chat.complete(ASK)
@@ -178,18 +179,20 @@ def test_a_service_that_takes_no_connection_times_out() -> None:
             caller.settimeout(0)
             caller.connect_ex(full.getsockname())
         url = f"http://127.0.0.1:{full.getsockname()[1]}/v1"
-        never = LLMSettings(base_url=url, model="m", connect_timeout_seconds=0.2)
+        never = OpenAIChat(
+            LLMSettings(base_url=url, model="m"), patient(connect_seconds=0.2)
+        )
 
-        with OpenAIChat(never) as chat, pytest.raises(LLMTimeoutError, match=r"0\.2 s"):
+        with never as chat, pytest.raises(LLMTimeoutError, match=r"0\.2 s"):
             chat.complete(ASK)
 
 
 def test_a_service_that_is_not_there_is_a_connection_error() -> None:
     """Nothing listens: the message says what to check."""
     with serving(says("hi")) as server:
-        gone = settings(server, retries=1)
+        gone = talking(server, retries=1)
 
-    with OpenAIChat(gone) as chat, pytest.raises(LLMConnectionError, match="base URL"):
+    with gone as chat, pytest.raises(LLMConnectionError, match="base URL"):
         chat.complete(ASK)
 
 
@@ -225,7 +228,7 @@ def test_what_is_no_completion_is_refused(body: str) -> None:
 def test_an_endless_reply_is_cut_off() -> None:
     """A reply larger than the limit is refused before it fills the memory."""
     with serving(sends("x" * 5000)) as server:
-        chat = OpenAIChat(settings(server, max_reply_bytes=2048))
+        chat = talking(server, reply_bytes=2048)
         with chat, pytest.raises(LLMResponseParseError, match="2048 bytes"):
             chat.complete(ASK)
 
@@ -233,7 +236,7 @@ def test_an_endless_reply_is_cut_off() -> None:
 def test_json_is_asked_for_by_schema_and_checked() -> None:
     """The reply is read strictly even where the service promises the schema."""
     with serving(says('{"answer": "yes"}')) as server:
-        with OpenAIChat(settings(server)) as chat:
+        with talking(server) as chat:
             reply = chat.complete(ASK, json_schema=YES_NO)
 
         assert json.loads(reply) == {"answer": "yes"}
@@ -349,7 +352,7 @@ def test_an_endless_stream_is_cut_off() -> None:
     act = streams(*[piece("x" * 100)] * 50)
 
     with serving(act) as server:
-        chat = OpenAIChat(settings(server, max_reply_bytes=2048))
+        chat = talking(server, reply_bytes=2048)
         with chat, pytest.raises(LLMResponseParseError, match="2048 bytes"):
             list(chat.stream(ASK))
 
@@ -357,7 +360,7 @@ def test_an_endless_stream_is_cut_off() -> None:
 def test_the_deadline_covers_the_whole_stream() -> None:
     """A stream that goes on for ever ends with a time-out."""
     with serving(babbles) as server:
-        chat = OpenAIChat(settings(server, timeout_seconds=0.3))
+        chat = talking(server, timeout_seconds=0.3)
         with chat, pytest.raises(LLMTimeoutError):
             list(chat.stream(ASK))
 
@@ -379,7 +382,7 @@ def test_no_more_requests_at_once_than_allowed() -> None:
     act = Counting(says("hi"), together=2)
 
     with serving(act) as server:
-        chat = OpenAIChat(settings(server, max_concurrency=2))
+        chat = talking(server, requests_at_once=2)
         with chat, ThreadPoolExecutor(8) as pool:
             assert list(pool.map(lambda _: chat.complete(ASK), range(8))) == ["hi"] * 8
 
@@ -395,8 +398,9 @@ def test_waiting_for_a_slot_is_not_waiting_for_a_reply() -> None:
     for slower in (1, 4, 16):
         act = Counting(says("hi"), pause_seconds=0.25 * slower)
         with serving(act) as server:
-            patient = settings(server, max_concurrency=1, timeout_seconds=2.6 * slower)
-            with OpenAIChat(patient) as chat, ThreadPoolExecutor(many) as pool:
+            enough = 2.6 * slower
+            calm = talking(server, requests_at_once=1, timeout_seconds=enough)
+            with calm as chat, ThreadPoolExecutor(many) as pool:
                 given = [pool.submit(chat.complete, ASK) for _ in range(many)]
                 met = [one.exception() for one in given]
         if met == [None] * many:
@@ -413,8 +417,8 @@ def test_the_key_is_sent_and_never_shown() -> None:
     reply = says(f"not json {SECRET}")
 
     with serving(echo, event, reply, resets) as server, capture_logs() as logs:
-        quiet = settings(server, api_key=SECRET, retries=1)
-        chat = OpenAIChat(quiet)
+        quiet = settings(server, api_key=SECRET)
+        chat = OpenAIChat(quiet, patient(retries=1))
         errors = []
         with chat:
             for ask in (
@@ -433,32 +437,6 @@ def test_the_key_is_sent_and_never_shown() -> None:
         reported += [repr(error.__cause__) for error in errors]
         assert not [text for text in reported if SECRET in text]
         assert "[key]" in str(errors[0])
-
-
-def test_the_key_can_come_from_a_file(tmp_path: Path) -> None:
-    """A file keeps the key out of the environment."""
-    file = tmp_path / "key"
-    file.write_text(f"{SECRET}\n")
-
-    with serving(says("hi")) as server:
-        with OpenAIChat(settings(server, api_key_file=file)) as chat:
-            chat.complete(ASK)
-
-        assert server.requests[0].headers["Authorization"] == f"Bearer {SECRET}"
-
-
-def test_a_key_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
-    """Asking without the key that was configured would be limping."""
-    with pytest.raises(SettingsError, match="api_key_file"):
-        OpenAIChat(LLMSettings(model="m", api_key_file=tmp_path / "none"))
-
-
-def test_an_empty_key_file_means_no_key(tmp_path: Path) -> None:
-    """An empty file is no key, not an empty one."""
-    file = tmp_path / "key"
-    file.write_text("\n")
-
-    assert LLMSettings(api_key_file=file).key() is None
 
 
 @pytest.mark.parametrize(
@@ -481,7 +459,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     read = LLMSettings()
 
     assert read.base_url == "http://host/v1"
-    assert read.key() is not None
+    assert read.api_key is not None
     assert SECRET not in repr(read)
 
 
@@ -494,7 +472,7 @@ def test_a_client_without_a_model_is_refused() -> None:
 def test_a_closed_client_opens_again() -> None:
     """Closing gives back the connections; it does not end the client's life."""
     with serving(says("hi")) as server:
-        chat = OpenAIChat(settings(server))
+        chat = talking(server)
         chat.close()
         chat.complete(ASK)
         chat.close()

@@ -17,6 +17,7 @@ from loopback import (
     Handler,
     Request,
     asking,
+    patient,
     refuses,
     resets,
     says,
@@ -42,7 +43,7 @@ def results(*pairs: tuple[int, float]) -> str:
 def endpoint_scores(act: Act, scale: str = "probability") -> Sequence[float]:
     """Ask a service that plays *act*."""
     with serving(act) as server:
-        reranker = EndpointReranker(settings(server, retries=0), scale=scale)  # type: ignore[arg-type]
+        reranker = EndpointReranker(settings(server), scale, patient(retries=0))  # type: ignore[arg-type]
         try:
             return reranker.scores(QUERY, POOL)
         finally:
@@ -83,7 +84,7 @@ def test_the_clock_is_no_part_of_equality() -> None:
 def test_a_service_answers_in_its_own_order() -> None:
     """Results come ranked; the scores go back in the order of the candidates."""
     with serving(sends(results((1, 0.9), (0, 0.2)))) as server:
-        reranker = EndpointReranker(settings(server))
+        reranker = EndpointReranker(settings(server), patience=patient())
         scores = reranker.scores(QUERY, POOL)
         reranker.close()
 
@@ -130,7 +131,7 @@ def test_a_service_that_answers_anything_else_raises(act: Act) -> None:
 def test_no_candidates_need_no_service() -> None:
     """Without candidates the model is not called."""
     with asking(refuses(500)) as (server, chat):
-        reranker = EndpointReranker(settings(server))
+        reranker = EndpointReranker(settings(server), patience=patient())
 
         assert reranker.scores(QUERY, ()) == []
         assert ListwiseReranker(model=chat, secret=SECRET).scores(QUERY, ()) == []

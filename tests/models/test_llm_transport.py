@@ -11,14 +11,14 @@ import pytest
 
 from kept.errors import LLMConnectionError
 from kept.models.chat import OpenAIChat
-from kept.models.http_client import ClientLoop
+from kept.models.http_client import ClientLoop, Patience
 from kept.models.settings import LLMSettings
 
 
 @pytest.mark.filterwarnings("error")
 def test_what_was_just_begun_is_called_off_too() -> None:
     """A task whose first step is still to come, as of a connection being opened."""
-    session = ClientLoop(LLMSettings())
+    session = ClientLoop(None, Patience())
     closed_after, begun_after = 0.1, 0.3
 
     async def connect() -> None:
@@ -44,7 +44,7 @@ def test_what_was_just_begun_is_called_off_too() -> None:
 @pytest.mark.filterwarnings("error")
 def test_what_is_submitted_to_a_closed_session_is_called_off() -> None:
     """A call while another thread closes raises and does not wait for ever."""
-    session = ClientLoop(LLMSettings())
+    session = ClientLoop(None, Patience())
     session.close()
 
     given = session.submit(asyncio.sleep(60))
@@ -55,7 +55,7 @@ def test_what_is_submitted_to_a_closed_session_is_called_off() -> None:
 
 def test_what_is_being_submitted_is_called_off_too() -> None:
     """Closing waits until it is known what is in flight, so that all of it ends."""
-    session = ClientLoop(LLMSettings())
+    session = ClientLoop(None, Patience())
     closing = threading.Thread(target=session.close)
 
     with session.giving:

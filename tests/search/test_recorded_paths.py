@@ -7,6 +7,7 @@ import pytest
 from kept.errors import NotFoundError
 from kept.knowledge_base.base import KnowledgeBase
 from kept.search.retrieve import Request
+from kept.stores.query_records import Recorder
 
 Make = Callable[..., KnowledgeBase]
 QUESTION = "When does the Leeds office open?"
@@ -44,7 +45,8 @@ def test_a_query_without_a_name_keeps_no_path(make_base: Make) -> None:
 
 def test_only_the_latest_paths_are_kept(make_base: Make) -> None:
     """Older queries keep who was selected; the oldest are let go of."""
-    base = make_base(record_keep=4, record_paths=2)
+    base = make_base()
+    base.recorder = Recorder(base.store.database, keep=4, keep_paths=2)
     base.add("The Leeds office opens at eight and closes at six.")
     for number in range(1, 9):
         asked(base, f"t{number}")
@@ -58,15 +60,6 @@ def test_only_the_latest_paths_are_kept(make_base: Make) -> None:
     ]
     assert len(base.last_paths(10)) == 2
     assert base.traced("t5").selected
-
-
-def test_no_paths_are_kept_where_none_are_wanted(make_base: Make) -> None:
-    """Nought means none."""
-    base = make_base(record_paths=0)
-    base.add("The Leeds office opens at eight and closes at six.")
-    asked(base, "t1")
-
-    assert base.traced("t1").path is None
 
 
 @pytest.mark.parametrize("named", ["", "0", "2", "t", "9" * 30, "-1", "\u0661"])

@@ -41,7 +41,7 @@ def _names(text: str) -> frozenset[str]:
 # or a higher floor lets a passage in by losing better ones.
 DEPTHS = frozenset({"depth", "top_n", "reference_depth"})
 RAISED = DEPTHS | _names("""
-    diversity_per_document document_limit k max_chars max_per_document
+    document_limit k max_chars max_per_document
     max_reference_chars_per_item rerank_below rerank_trigger_max rerank_window
     return_k token_budget top_k top_k_references validation_max_refs_per_item
     contrarian_cap educational_cap emotional_cap excerpt_cap other_cap
@@ -51,14 +51,13 @@ RAISED = DEPTHS | _names("""
     sparse_recall_distance sparse_recall_max_chunks
 """)
 LOWERED = _names("""
-    cosine_floor cosine_waiver keyword_include_floor keyword_protection
-    min_content_tokens min_content_words min_reference_similarity refuse_below
+    cosine_floor keyword_include_floor keyword_protection
+    min_content_tokens min_reference_similarity refuse_below
     relevance_floor relevance_share rerank_from score_floor
     small_dense_assist_min_chunks vector_floor
 """)
 EITHER_WAY = _names("""
-    dense_weight diversity_delta diversity_gap keyword_weight mmr_trade_off
-    vector_weight
+    diversity_delta keyword_weight vector_weight
 """)
 SWITCHED_ON = _names("""
     allow_keyword_top1_override keyword_include_enable protected_excerpt_bypass

@@ -18,7 +18,7 @@ from kept.kernel.calibration import Calibration, calibration_of, known_cosines
 from kept.kernel.filters import Filters, filters_given
 from kept.kernel.ports import Embedder
 from kept.kernel.presets import preset
-from kept.kernel.presets.overrides import overridden
+from kept.kernel.presets.overrides import known, overridden
 from kept.kernel.presets.plan import Configured, Parts, Plan
 from kept.knowledge_base.prepared import PreparedSearch
 from kept.knowledge_base.results import Explanation, ReceiptList, SearchResult
@@ -89,7 +89,7 @@ class KnowledgeBase(Closing):
         self._opener = Opener(f"the knowledge base {without_secrets(settings.store)!r}")
         self._store = store_of(settings, writable=writable)
         self.models = LanguageModels(settings, self.watch, own)
-        self._recorder = recorder_of(settings, self.store)
+        self.recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
 
     def __repr__(self) -> str:
@@ -106,8 +106,8 @@ class KnowledgeBase(Closing):
         """Let go of every file, unless they are those of the process we forked from."""
         if self._opener.gone:
             return
-        if self._recorder is not None:
-            self._recorder.close()
+        if self.recorder is not None:
+            self.recorder.close()
         self.models.close()
         self.store.close()
         self.watch.close()
@@ -325,7 +325,7 @@ class KnowledgeBase(Closing):
         """Return what answers *request*, from one read of the tenant's state."""
         state = self.store.tenant_state(request.tenant)
         name = self.settings.preset
-        configured = self._configured_by(name, state.overrides.get(name, {}))
+        configured = self._configured_by(name, known(preset(name), state.overrides))
         retriever = self.retriever(self.plan(request, configured))
         return PreparedSearch(configured, retriever, state.version)
 
@@ -346,12 +346,12 @@ class KnowledgeBase(Closing):
         """
         prepared = prepared or self.prepared(request)
         found = self._searched(request, prepared.retriever)
-        if self._recorder is not None:
+        if self.recorder is not None:
             name, with_text = prepared.configured.preset.name, self._keeps_text
             make = partial(
                 recorded, found, name, with_text=with_text, trace_id=trace_id
             )
-            self._recorder.note(request.tenant, make)
+            self.recorder.note(request.tenant, make)
         return found
 
     def ask(  # noqa: PLR0913 -- as many as decide the answer
@@ -421,12 +421,12 @@ class KnowledgeBase(Closing):
 
     def _note_ask(self, configured: Configured, trace_id: str, ending: Ending) -> None:
         tell_answer(ending)
-        if self._recorder is not None:
+        if self.recorder is not None:
             name, with_text = configured.preset.name, self._keeps_text
             make = partial(
                 recorded_ask, ending, name, with_text=with_text, trace_id=trace_id
             )
-            self._recorder.note(ending.found.request.tenant, make)
+            self.recorder.note(ending.found.request.tenant, make)
 
     @property
     def _keeps_text(self) -> bool:
@@ -498,8 +498,7 @@ class KnowledgeBase(Closing):
     ) -> Mapping[str, Any]:
         """Return the settings of a preset that a tenant has of its own."""
         stored = self.store.overrides(tenant or self.tenant)
-        found: Mapping[str, Any] = stored.get(preset_name or self.settings.preset, {})
-        return found
+        return known(preset(preset_name or self.settings.preset), stored)
 
     def override(self, values: Mapping[str, Any], unset: Iterable[str] = ()) -> None:
         """Give the tenant settings of its own for the preset in use, or take them.
@@ -509,7 +508,7 @@ class KnowledgeBase(Closing):
         """
         chosen = preset(self.settings.preset)
         stored = self.store.overrides(self.tenant)
-        own = overridden(chosen, stored.get(chosen.name, {}), values, unset)
+        own = overridden(chosen, known(chosen, stored), values, unset)
         self.demand_parts(own)
         others = {name: given for name, given in stored.items() if name != chosen.name}
         mine = {chosen.name: own} if own else {}
@@ -548,8 +547,8 @@ class KnowledgeBase(Closing):
 
     def flush_records(self) -> None:
         """Wait until all queries that were answered so far are recorded."""
-        if self._recorder is not None:
-            self._recorder.flush()
+        if self.recorder is not None:
+            self.recorder.flush()
 
     def undo(self, alias_id: str) -> Receipt:
         """Make an alias a document of its own; an exact copy is only forgotten."""

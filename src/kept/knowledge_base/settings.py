@@ -141,37 +141,18 @@ class Settings(PresetSettings):
         default=(),
         description='Hosts that may be fetched from, as JSON: ["docs.example.org"]',
     )
-    url_max_bytes: int = Field(
-        default=50_000_000, ge=1, description="How large a fetched page may be"
-    )
-    url_timeout_seconds: float = Field(
-        default=30.0, ge=0.1, le=600.0, description="How long a fetch may take"
-    )
     record_queries: Literal["off", "fingerprints", "text"] = Field(
         default="fingerprints",
         description="What is kept of each query for replay: nothing, fingerprints "
         "only, or the question as well",
-    )
-    record_keep: int = Field(
-        default=10_000,
-        ge=1,
-        le=10_000_000,
-        description="How many recorded queries are kept of each tenant",
-    )
-    record_paths: int = Field(
-        default=1_000,
-        ge=0,
-        le=10_000_000,
-        description="How many of a tenant's latest questions to the service keep what "
-        "happened to every candidate, without texts (0: none)",
     )
     reranker: str = Field(
         default="relevance",
         min_length=1,
         description="What reranks a borderline shortlist: none, relevance "
         "(calibrated, where the order is not absolute already), endpoint (a "
-        "/v1/rerank service), llm (a language model), or one that an installed "
-        "package offers",
+        "/v1/rerank service with scores in 0..1), endpoint-logits (one with raw "
+        "scores), llm (a language model), or one that an installed package offers",
     )
     reranker_url: str | None = Field(
         default=None,
@@ -180,10 +161,6 @@ class Settings(PresetSettings):
     )
     reranker_model: str | None = Field(
         default=None, description="Model that reranks (none: KEPT_LLM_MODEL)"
-    )
-    reranker_scale: Literal["probability", "logit"] = Field(
-        default="probability",
-        description="What the reranking service answers with: scores in 0..1 or logits",
     )
     extractor_model: str | None = Field(
         default=None,
@@ -200,14 +177,11 @@ class Settings(PresetSettings):
         description="Blot out e-mail addresses and telephone numbers of passages "
         "before a language model answers from them",
     )
-    telemetry: Literal["off", "otlp"] = Field(
+    telemetry: Literal["off", "otlp", "otlp-with-texts"] = Field(
         default="off",
         description="Send spans and metrics to the collector that the variables "
-        "OTEL_EXPORTER_OTLP_… name",
-    )
-    telemetry_content: bool = Field(
-        default=False,
-        description="Put questions, passages and answers into the spans, word for word",
+        "OTEL_EXPORTER_OTLP_… name; with questions, passages and answers verbatim "
+        "only if asked to",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="warning",

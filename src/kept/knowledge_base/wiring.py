@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -45,7 +45,7 @@ from kept.text.tokens import analysis_id
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
 EMBEDDERS = ("minilm", "hash", "openai")
-RERANKERS = ("none", "relevance", "endpoint", "llm")
+RERANKERS = ("none", "relevance", "endpoint", "endpoint-logits", "llm")
 PLUGGED_EMBEDDERS = "kept.embedders"
 PLUGGED_RERANKERS = "kept.rerankers"
 SECRET_BYTES = 32
@@ -224,7 +224,7 @@ def watch_of(settings: Settings) -> Watch:
     with needing("otel", f"{settings.variable('telemetry')}={settings.telemetry}"):
         from kept.knowledge_base.telemetry.exporter import otlp  # noqa: PLC0415 -- brings the SDK
 
-        return otlp(content=settings.telemetry_content)
+        return otlp(content=settings.telemetry == "otlp-with-texts")
 
 
 def recorder_of(settings: Settings, store: ManagedStore) -> Recorder | None:
@@ -234,7 +234,7 @@ def recorder_of(settings: Settings, store: ManagedStore) -> Recorder | None:
     if not store.writable:
         whisper("queries_not_recorded", why="the knowledge base is read-only")
         return None
-    return Recorder(store.database, settings.record_keep, settings.record_paths)
+    return Recorder(store.database)
 
 
 @cache
@@ -348,14 +348,16 @@ class LanguageModels:
         served = llm_settings(**{name: v for name, v in given.items() if v})
         if not served.model:
             msg = (
-                f"{settings.variable('reranker')} is 'endpoint', but no model is "
-                f"named; set {settings.variable('reranker_model')}"
+                f"{settings.variable('reranker')} is {settings.reranker!r}, but no "
+                f"model is named; set {settings.variable('reranker_model')}"
             )
             raise SettingsError(msg)
+        logits = settings.reranker == "endpoint-logits"
+        scale: Literal["logit", "probability"] = "logit" if logits else "probability"
         return self._once(
             "rerank",
             rerank.EndpointReranker,
-            lambda: rerank.EndpointReranker(served, settings.reranker_scale),
+            lambda: rerank.EndpointReranker(served, scale),
         )
 
     def _once(self, key: str, kind: type[C], make: Callable[[], C]) -> C:
@@ -413,11 +415,7 @@ def duplicate_rules_of(settings: Settings, embedder: Embedder) -> DuplicateRules
 
 def fetch_limits_of(settings: Settings) -> FetchLimits:
     """Return which pages may be fetched, and how much of them."""
-    return FetchLimits(
-        allowed_hosts=frozenset(settings.url_hosts),
-        max_bytes=settings.url_max_bytes,
-        timeout_seconds=settings.url_timeout_seconds,
-    )
+    return FetchLimits(allowed_hosts=frozenset(settings.url_hosts))
 
 
 def read_options_of(settings: Settings, **given: Any) -> ReadOptions:  # noqa: ANN401 -- those of the options

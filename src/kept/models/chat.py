@@ -4,13 +4,13 @@ import json
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
 from kept._runtime import Closing, Logger
 from kept.errors import LLMResponseParseError, LLMStatusError, SettingsError
-from kept.models.http_client import Transport
+from kept.models.http_client import Patience, Transport
 from kept.models.replies import parsed
 from kept.models.settings import LLMSettings
 
@@ -18,6 +18,9 @@ Messages = Sequence[Mapping[str, str]]
 
 REFUSED = frozenset({400, 422})
 EXPECTED = "a chat completion with choices[0].message.content"
+# Services that honour it give the same reply to the same prompt.
+SEED = 0
+PATIENCE = Patience()
 
 logger = Logger(__name__)
 
@@ -48,6 +51,12 @@ class JsonMode(IntEnum):
     PROMPT = 2
 
 
+def transport_of(settings: LLMSettings, patience: Patience = PATIENCE) -> Transport:
+    """Return the connection to the service of *settings*."""
+    waiting = replace(patience, seconds=settings.timeout_seconds)
+    return Transport(settings.base_url, settings.api_key, waiting)
+
+
 class OpenAIChat(Closing):
     """A chat model; safe to share between threads.
 
@@ -55,12 +64,12 @@ class OpenAIChat(Closing):
     remembered and not tried again.
     """
 
-    def __init__(self, settings: LLMSettings) -> None:
+    def __init__(self, settings: LLMSettings, patience: Patience = PATIENCE) -> None:
         if not settings.model:
             msg = "no language model is named; set KEPT_LLM_MODEL"
             raise SettingsError(msg)
         self._settings = settings
-        self._transport = Transport(settings)
+        self._transport = transport_of(settings, patience)
         self._lock = threading.Lock()
         self._usage = Usage()
         self._json_mode = JsonMode.SCHEMA
@@ -79,7 +88,7 @@ class OpenAIChat(Closing):
         """What is sent with every request beside model and messages."""
         given = {
             "temperature": self._settings.temperature,
-            "seed": self._settings.seed,
+            "seed": None if self._settings.temperature is None else SEED,
             "max_tokens": self._settings.max_tokens,
         }
         return {name: value for name, value in given.items() if value is not None}

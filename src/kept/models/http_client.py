@@ -18,6 +18,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
+from pydantic import SecretStr
 
 from kept._runtime import Logger
 from kept.errors import (
@@ -28,7 +29,6 @@ from kept.errors import (
     LLMTimeoutError,
 )
 from kept.models.replies import shown
-from kept.models.settings import LLMSettings
 
 T = TypeVar("T")
 
@@ -46,23 +46,41 @@ calling_off: ContextVar[threading.Event | None] = ContextVar(
 logger = Logger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a service may take, how often it is asked, and what is read of it.
+
+    *seconds* is for a whole reply, with its retries, which follow a connection error
+    and the statuses 429 and 503; the wait before one doubles each time.
+    """
+
+    seconds: float = 120.0
+    connect_seconds: float = 5.0
+    retries: int = 2
+    first_wait_seconds: float = 0.5
+    longest_wait_seconds: float = 30.0
+    requests_at_once: int = 4
+    reply_bytes: int = 8 * 1024 * 1024
+
+
 @dataclass
 class ClientLoop:
     """An event loop on a daemon thread, with the connections that live on it."""
 
-    settings: LLMSettings
+    key: SecretStr | None
+    patience: Patience
     pid: int = field(default_factory=os.getpid)
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
 
     def __post_init__(self) -> None:
-        settings, key = self.settings, self.settings.key()
+        key, patience = self.key, self.patience
         headers = {"Authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-        self.slots = asyncio.Semaphore(settings.max_concurrency)
+        self.slots = asyncio.Semaphore(patience.requests_at_once)
         self.client = httpx.AsyncClient(
             headers=headers,
             # httpx's read timeout starts again with every byte; the deadline of the
             # whole exchange is `asyncio.timeout` below.
-            timeout=httpx.Timeout(None, connect=settings.connect_timeout_seconds),
+            timeout=httpx.Timeout(None, connect=patience.connect_seconds),
         )
         self.thread = threading.Thread(
             # A daemon: a program that ends must not wait for a model that does not
@@ -122,11 +140,14 @@ def _called_off(work: Coroutine[Any, Any, T]) -> Future[T]:
 
 
 class Transport:
-    """Posts JSON to one service; safe to share between threads."""
+    """Posts JSON to the service at *base_url*; safe to share between threads."""
 
-    def __init__(self, settings: LLMSettings) -> None:
-        self._settings = settings
-        self._key = settings.key()
+    def __init__(
+        self, base_url: str, key: SecretStr | None, patience: Patience
+    ) -> None:
+        self._base_url = base_url
+        self._key = key
+        self._patience = patience
         self._lock = threading.Lock()
         self._open: ClientLoop | None = None
 
@@ -181,21 +202,21 @@ class Transport:
         try:
             return future.result()
         except CancelledError:
-            msg = f"{self._settings.base_url}: closed while waiting for a reply"
+            msg = f"{self._base_url}: closed while waiting for a reply"
             raise LLMConnectionError(msg) from None
 
     def _session(self) -> ClientLoop:
         with self._lock:
             off = calling_off.get()
             if off is not None and off.is_set():
-                msg = f"{self._settings.base_url}: called off before it was asked"
+                msg = f"{self._base_url}: called off before it was asked"
                 raise LLMConnectionError(msg)
             if self._open is None or self._open.pid != os.getpid():
-                self._open = ClientLoop(self._settings)
+                self._open = ClientLoop(self._key, self._patience)
             return self._open
 
     def _url(self, path: str) -> str:
-        return f"{self._settings.base_url}/{path}"
+        return f"{self._base_url}/{path}"
 
     async def _post(
         self, session: ClientLoop, path: str, payload: Mapping[str, Any]
@@ -230,7 +251,7 @@ class Transport:
         self, session: ClientLoop, path: str, payload: Mapping[str, Any]
     ) -> AsyncIterator[httpx.Response]:
         """Hold a successful response open, under one deadline for everything."""
-        seconds = self._settings.timeout_seconds
+        seconds = self._patience.seconds
         async with session.slots:
             try:
                 async with asyncio.timeout(seconds) as deadline:
@@ -240,7 +261,7 @@ class Transport:
                     finally:
                         await response.aclose()
             except httpx.ConnectTimeout as error:
-                longest = self._settings.connect_timeout_seconds
+                longest = self._patience.connect_seconds
                 msg = f"{self._url(path)} took no connection within {longest:g} s"
                 raise LLMTimeoutError(msg) from error
             except (TimeoutError, httpx.TimeoutException) as error:
@@ -257,8 +278,8 @@ class Transport:
         deadline: asyncio.Timeout,
     ) -> httpx.Response:
         """Send until there is a success, a final error, or no retry left."""
-        for attempt in range(self._settings.retries + 1):
-            response, wait = None, self._settings.backoff_seconds * 2**attempt
+        for attempt in range(self._patience.retries + 1):
+            response, wait = None, self._patience.first_wait_seconds * 2**attempt
             try:
                 request = session.client.build_request(
                     "POST", self._url(path), json=payload
@@ -286,13 +307,13 @@ class Transport:
     ) -> bool:
         if isinstance(problem, LLMStatusError) and (
             problem.status not in RETRIED_STATUSES
-            or wait > self._settings.max_retry_after_seconds
+            or wait > self._patience.longest_wait_seconds
         ):
             return False
         # A retry that cannot finish before the deadline would only turn the real error
         # into a timeout.
         left = (deadline.when() or 0.0) - asyncio.get_running_loop().time()
-        return attempt < self._settings.retries and wait < left
+        return attempt < self._patience.retries and wait < left
 
     async def _refusal(self, path: str, response: httpx.Response) -> LLMStatusError:
         try:
@@ -311,8 +332,8 @@ class Transport:
         return bytes(body)
 
     def _check_size(self, size: int) -> None:
-        if size > self._settings.max_reply_bytes:
-            expected = f"a reply of at most {self._settings.max_reply_bytes} bytes"
+        if size > self._patience.reply_bytes:
+            expected = f"a reply of at most {self._patience.reply_bytes} bytes"
             raise LLMResponseParseError(expected, f"{size} bytes and more")
 
     def _broken(self, path: str, error: Exception) -> LLMConnectionError:

@@ -10,7 +10,8 @@ from kept.errors import LLMResponseParseError
 from kept.kernel.model import Candidate, Query
 from kept.kernel.ports import ChatModel
 from kept.kernel.signals import PLACES
-from kept.models.http_client import Transport
+from kept.models.chat import PATIENCE, transport_of
+from kept.models.http_client import Patience
 from kept.models.prompts import Context, Prompt, Recorder, build, log_context
 from kept.models.prompts.fence import fenced, neutral, nonce_for, summed
 from kept.models.replies import misfit, object_of, parsed
@@ -49,10 +50,11 @@ class EndpointReranker:
         self,
         settings: LLMSettings,
         scale: Literal["probability", "logit"] = "probability",
+        patience: Patience = PATIENCE,
     ) -> None:
         self.id = settings.model
         self._scale = scale
-        self._transport = Transport(settings)
+        self._transport = transport_of(settings, patience)
         self._watch = Stopwatch()
 
     def __repr__(self) -> str:
@@ -106,7 +108,7 @@ class EndpointReranker:
             # exp() overflows beyond 709.
             score = 1 / (1 + math.exp(-max(-700.0, min(700.0, score))))
         if not 0 <= score <= 1:
-            expected = "scores in 0..1 (a service with raw scores needs scale=logit)"
+            expected = "scores in 0..1 (raw ones need KEPT_RERANKER=endpoint-logits)"
             raise LLMResponseParseError(expected, self._transport.redacted(body))
         return round(float(score), PLACES)
 

@@ -1,6 +1,5 @@
 """Settings of chat model and judge, read once from the environment."""
 
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -28,39 +27,17 @@ class LLMSettings(BaseSettings):
     api_key: SecretStr | None = Field(
         default=None, description="Key sent as bearer token; never logged"
     )
-    api_key_file: Path | None = Field(
-        default=None, description="File that holds the key, instead of api_key"
-    )
-    connect_timeout_seconds: float = Field(
-        default=5.0, ge=0.001, description="Longest wait for a connection"
-    )
     timeout_seconds: float = Field(
         default=120.0,
         ge=0.001,
         description="Longest wait for a whole reply, with retries",
     )
-    retries: int = Field(
-        default=2,
-        ge=0,
-        le=10,
-        description="Retries after a connection error, status 429 or 503",
-    )
-    backoff_seconds: float = Field(
-        default=0.5, ge=0, description="First wait before a retry; doubles each time"
-    )
-    max_retry_after_seconds: float = Field(
-        default=30.0, ge=0, description="Longest Retry-After that is waited for"
-    )
-    max_concurrency: int = Field(
-        default=4, ge=1, le=256, description="Requests in flight at once"
-    )
-    max_reply_bytes: int = Field(
-        default=8 * 1024 * 1024, ge=1024, description="Largest reply that is read"
-    )
     temperature: float | None = Field(
-        default=0.0, ge=0, le=2, description="Sampling temperature (none: not sent)"
+        default=0.0,
+        ge=0,
+        le=2,
+        description="Sampling temperature (none: neither this nor a seed is sent)",
     )
-    seed: int | None = Field(default=0, description="Sampling seed (none: not sent)")
     max_tokens: int | None = Field(
         default=1024, ge=1, description="Longest reply in tokens (none: not sent)"
     )
@@ -77,25 +54,9 @@ class LLMSettings(BaseSettings):
             msg = "must be an http or https URL such as http://127.0.0.1:11434/v1"
             raise ValueError(msg)
         if read.username is not None:
-            msg = "must not hold a password; use api_key or api_key_file"
+            msg = "must not hold a password; use api_key"
             raise ValueError(msg)
         return url.rstrip("/")
-
-    def key(self) -> SecretStr | None:
-        """Return the key, from the setting or from its file."""
-        if self.api_key is not None:
-            return self.api_key
-        if self.api_key_file is None:
-            return None
-        try:
-            key = self.api_key_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            msg = (
-                f"api_key_file {str(self.api_key_file)!r} cannot be read "
-                f"({type(error).__name__}); name a readable text file"
-            )
-            raise SettingsError(msg) from None
-        return SecretStr(key) if key else None
 
 
 class JudgeSettings(BaseSettings):

@@ -29,6 +29,9 @@ PRUNED_EVERY = 256
 # One transaction for all queries of a fifth of a second.
 GATHERED_SECONDS = 0.2
 LONGEST_NUMBER = 18
+# Of each tenant: a record is about 1 kB, the path of its candidates about 10 kB.
+KEPT = 10_000
+KEPT_PATHS = 1_000
 NEVER_REACHED = 1 << 62
 
 logger = Logger(__name__)
@@ -48,7 +51,9 @@ class Recorder:
     path of every candidate, where that is handed over.
     """
 
-    def __init__(self, database: Database, keep: int, keep_paths: int = 0) -> None:
+    def __init__(
+        self, database: Database, keep: int = KEPT, keep_paths: int = KEPT_PATHS
+    ) -> None:
         self._database = database
         self._keep = keep
         self._keep_paths = keep_paths
@@ -130,7 +135,6 @@ class Recorder:
         if not tenant:
             whisper("query_not_recorded", tenant=name, why="it has no documents")
             return
-        path = None if recorded.path is None or not self._keep_paths else recorded.path
         # Numbers count up within the tenant, so two nodes must not read the same
         # maximum.
         self._database.alone(connection, f"queries {name}")
@@ -146,7 +150,7 @@ class Recorder:
                 *(recorded.question_sha256, as_json(recorded.request)),
                 *(recorded.knowledge_base, recorded.configuration, recorded.code),
                 *(recorded.result_sha256, as_json(recorded.result), recorded.id),
-                None if path is None else _packed(path),
+                None if recorded.path is None else _packed(recorded.path),
             ),
         )
         if number % min(PRUNED_EVERY, self._keep) == 0:

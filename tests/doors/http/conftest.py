@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from kept.doors.http.app import build
 from kept.doors.http.service import Clocks
-from kept.doors.http.settings import service_settings
+from kept.doors.http.settings import Bounds, service_settings
 from kept.knowledge_base.settings import Settings
 
 
@@ -19,7 +19,13 @@ def open_house(
     """Return a function that starts apps on stores of the hash embedder."""
     opened: list[TestClient] = []
 
-    def start(name: str = "base", *, base: object = None, **limits: object) -> House:
+    def start(
+        name: str = "base",
+        *,
+        base: object = None,
+        bounds: Bounds | None = None,
+        **limits: object,
+    ) -> House:
         given = {"store": new_store(name), "embedder": "hash"}
         given |= base if isinstance(base, dict) else {}
         hands = Hands()
@@ -27,6 +33,7 @@ def open_house(
             Settings.of(given),
             service_settings(**limits),
             clocks=Clocks(wall=hands, steady=hands),
+            bounds=bounds,
         )
         client = TestClient(app, base_url="http://127.0.0.1")
         client.__enter__()

@@ -7,6 +7,7 @@ import pytest
 from house import House, OpenHouse, problem
 
 from commands import kept
+from kept.doors.http.settings import Bounds
 
 LEAVE = "Employees have 28 days of leave a year."
 QUESTION = "how many days of leave do employees have?"
@@ -141,7 +142,7 @@ def test_a_wrong_date_is_rejected(stocked: House) -> None:
 
 def test_limits_of_a_question(open_house: OpenHouse) -> None:
     """Too long, empty, or asking for too much is refused."""
-    house = open_house(max_question_chars=20, max_k=3)
+    house = open_house(bounds=Bounds(question_chars=20, k=3))
 
     long = problem(house.search("x" * 21), 422, "invalid_input")
     empty = problem(house.search("  "), 422, "invalid_input")

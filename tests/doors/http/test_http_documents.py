@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from house import House, OpenHouse, Response, problem
 
+from kept.doors.http.settings import Bounds
 from kept.ingest.receipts import LedgerRow
 
 NO_CURSORS = (
@@ -386,7 +387,7 @@ class TestJobs:
 
     def test_too_many_unfinished_jobs_are_refused(self, open_house: OpenHouse) -> None:
         """A tenant cannot fill the queue; others still can use it."""
-        house = open_house(waiting_jobs=2)
+        house = open_house(bounds=Bounds(waiting_jobs=2))
         with held(house):
             codes = [handed(house, [f"Text number {n}."]).status_code for n in range(2)]
             refused = handed(house, ["Text number 3."])

@@ -7,6 +7,7 @@ from house import House, OpenHouse, Response, problem
 
 from kept.doors.http.problems import Problem
 from kept.doors.http.rate_limits import StreamPlaces
+from kept.doors.http.settings import Bounds
 
 
 def taken(places: StreamPlaces, tenant: str) -> int:
@@ -55,7 +56,7 @@ def test_a_tenant_with_its_share_waits_and_others_do_not(
     open_house: OpenHouse,
 ) -> None:
     """429 for a tenant that has used its share, 503 if none is left."""
-    house = open_house(streams=4)
+    house = open_house(bounds=Bounds(streams=4))
     jobs = {
         tenant: house.ask(
             "POST",

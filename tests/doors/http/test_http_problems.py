@@ -29,7 +29,7 @@ from kept.doors.http.problems import (
 )
 from kept.doors.http.rate_limits import WorkerThreads
 from kept.doors.http.responses import WriteOnce, replied
-from kept.doors.http.settings import service_settings
+from kept.doors.http.settings import Bounds, service_settings
 from kept.kernel.counters import COUNTERS
 from kept.knowledge_base.settings import Settings
 from kept.stores.service.keys import Role
@@ -171,7 +171,7 @@ def test_a_body_that_is_too_large_is_not_read(
     open_house: OpenHouse, *, chunked: bool
 ) -> None:
     """Whether its length is stated or not."""
-    house = open_house(max_body_bytes=1_000, max_upload_bytes=5_000)
+    house = open_house(bounds=Bounds(body_bytes=1_000), max_upload_bytes=5_000)
     big = json.dumps({"question": "x" * 2_000}).encode()
     content = iter([big[:600], big[600:]]) if chunked else big
     headers = {"content-type": "application/json"}
@@ -208,7 +208,7 @@ def test_a_bug_is_reported_without_its_traceback(tmp_path: Path) -> None:
 
 def test_overload_is_answered_early(open_house: OpenHouse) -> None:
     """When all threads are busy and the queue is full, 503 comes at once."""
-    house = open_house(threads=1, queue=0)
+    house = open_house(threads=1, bounds=Bounds(queue=0))
     free, busy = threading.Event(), threading.Event()
 
     def occupy() -> None:
@@ -266,7 +266,7 @@ def test_what_was_done_is_answered_however_much_is_waiting(
     open_house: OpenHouse,
 ) -> None:
     """A completed write is not reported as failed, and not repeated."""
-    house = open_house(threads=1, queue=0)
+    house = open_house(threads=1, bounds=Bounds(queue=0))
     key, _ = house.service.access.create("writers", Role.WRITER, "default")
     caller = Caller(house.service, key, "default")
     request = Request(
@@ -357,13 +357,6 @@ def test_metrics_count_what_guardrails_did_in_total(house: House) -> None:
     assert expected["gated"] == 1
     assert expected["protected"] == 1
     assert expected["filtered_by_floor"] >= 1
-
-
-def test_metrics_can_be_public(open_house: OpenHouse) -> None:
-    """Only where the settings say so."""
-    house = open_house(public_metrics=True)
-
-    assert house.client.get("/metrics").is_success
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from commands import kept
 from kept.doors.http.callers import Caller
 from kept.doors.http.schemas import AskIn
 from kept.doors.http.searches import Answering
+from kept.doors.http.settings import Bounds
 from kept.errors import StoreBusyError
 from kept.evaluation.runs import QueryRecord, RunHeader, RunWriter
 from kept.few_shot import examples as examples_few_shot
@@ -29,7 +30,7 @@ def mute(open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch) -> House:
     """Return an app whose language model cannot be reached."""
     monkeypatch.setenv("KEPT_LLM_MODEL", "mute")
     monkeypatch.setenv("KEPT_LLM_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("KEPT_LLM_RETRIES", "0")
+    monkeypatch.setenv("KEPT_LLM_TIMEOUT_SECONDS", "0.3")
     house = open_house()
     house.add(TEXT)
     return house
@@ -126,7 +127,7 @@ def test_a_write_that_is_still_running_is_not_done_twice(house: House) -> None:
 
 def test_many_at_once_get_their_own_answers(open_house: OpenHouse) -> None:
     """Searches and writes beside each other neither fail nor mix."""
-    house = open_house(threads=4, queue=100)
+    house = open_house(threads=4, bounds=Bounds(queue=100))
     house.add(TEXT)
     expected = house.search(QUESTION).json()["selected"][0]["text"]
     failed: list[Any] = []

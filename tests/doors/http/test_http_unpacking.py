@@ -11,6 +11,7 @@ from starlette.types import Message
 
 from kept.doors.http.problems import Problem
 from kept.doors.http.request_bodies import PIECE_BYTES, GzipBody
+from kept.doors.http.settings import Bounds
 
 JSON = {"content-type": "application/json"}
 TEXT = "Employees have 28 days of leave a year."
@@ -88,7 +89,7 @@ def test_files_may_come_packed(house: House) -> None:
 
 def test_a_body_that_is_large_when_unpacked_is_too_large(open_house: OpenHouse) -> None:
     """However small it comes."""
-    house = open_house(max_body_bytes=100_000)
+    house = open_house(bounds=Bounds(body_bytes=100_000))
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 100_000
 

@@ -86,6 +86,17 @@ def test_taking_back_an_unknown_setting_is_refused(base: KnowledgeBase) -> None:
         base.override({}, unset=["colour"])
 
 
+def test_a_setting_that_was_dropped_is_passed_over(base: KnowledgeBase) -> None:
+    """A tenant that changed it under an earlier version can still search."""
+    base.add("Employees have 28 days of leave a year.")
+    base.store.set_overrides(base.tenant, {"default": {"mmr_trade_off": 0.5, "k": 2}})
+
+    base.search("how many days of leave")
+    base.override({"top_k": 3})
+
+    assert base.overrides() == {"top_k": 3}
+
+
 def test_texts_are_read_as_what_they_mean() -> None:
     """None, numbers, switches and tables as typed on a command line."""
     default, grants = preset("default"), preset("grants")

@@ -121,7 +121,7 @@ def test_no_span_says_more_than_a_span_may(
     collected: Collected, make_base: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many passages there are, nothing is crowded out of a span."""
-    monkeypatch.setenv("KEPT_TELEMETRY_CONTENT", "true")
+    monkeypatch.setenv("KEPT_TELEMETRY", "otlp-with-texts")
     base = make_base()
     for number in range(60):
         base.add(f"The Leeds office has {number} windows and {number * 7} doors.")
@@ -139,7 +139,7 @@ def test_words_are_in_the_spans_where_that_is_asked_for(
     collected: Collected, make_base: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Question, passages, prompt and answer, under the names of the conventions."""
-    monkeypatch.setenv("KEPT_TELEMETRY_CONTENT", "true")
+    monkeypatch.setenv("KEPT_TELEMETRY", "otlp-with-texts")
     base = make_base()
     base.add(LEEDS)
 

@@ -18,7 +18,7 @@ from kept.doors.http.pages import PAGES
 from kept.doors.http.problems import CODES, DIFY_PATH, MEDIA_TYPE, OPENAI_PATHS, Problem
 from kept.doors.http.routes import ROUTERS
 from kept.doors.http.service import Clocks, Service
-from kept.doors.http.settings import ServiceSettings, service_settings
+from kept.doors.http.settings import Bounds, ServiceSettings, service_settings
 from kept.errors import KeptError
 from kept.knowledge_base.settings import Settings
 
@@ -88,13 +88,19 @@ def build(
     limits: ServiceSettings | None = None,
     *,
     clocks: Clocks | None = None,
+    bounds: Bounds | None = None,
 ) -> FastAPI:
     """Return the app that serves the store of *settings* to all its tenants.
 
     Its lifespan closes the store, so an app serves once. What all requests share is
     ``app.state.service``.
     """
-    service = Service(settings, limits or service_settings(), clocks or Clocks())
+    service = Service(
+        settings,
+        limits or service_settings(),
+        clocks or Clocks(),
+        bounds or Bounds(),
+    )
     app = routes_only()
     app.state.service = service
     app.add_middleware(RequestGuard, service=service)

@@ -54,7 +54,7 @@ async def submitted(caller: Caller, sources: Sequence[JobSource]) -> Job:
     service = caller.service
 
     def write() -> Job:
-        limit = service.limits.waiting_jobs
+        limit = service.bounds.waiting_jobs
         if service.jobs.waiting(caller.tenant) >= limit:
             msg = f"the tenant has {limit} unfinished jobs"
             raise Problem("too_many_jobs", msg, headers={"Retry-After": "10"})

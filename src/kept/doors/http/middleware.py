@@ -80,9 +80,10 @@ class _Exchange:
         self._service = service
         self._headers = Headers(scope=scope)
         self._is_form = is_form(self._headers.get("content-type", ""))
-        limits = service.limits
         self._most_bytes = (
-            limits.max_upload_bytes if self._is_form else limits.max_body_bytes
+            service.limits.max_upload_bytes
+            if self._is_form
+            else service.bounds.body_bytes
         )
         self._status = 0
         self._read = 0
@@ -137,8 +138,7 @@ class _Exchange:
             (self._method, self._path) not in PUBLIC
         )
         if key is None:
-            open_metrics = self._service.limits.public_metrics
-            if guarded and not (self._path == "/metrics" and open_metrics):
+            if guarded:
                 challenge = {"WWW-Authenticate": self._challenge()}
                 raise Problem("unauthenticated", headers=challenge)
             return

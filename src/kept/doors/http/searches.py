@@ -52,17 +52,17 @@ logger = Logger(__name__)
 
 def within_limits(caller: Caller, asked: SearchIn) -> Request:
     """Return the request in a body, or name the limit that it exceeds."""
-    limits = caller.service.limits
-    if len(asked.question) > limits.max_question_chars:
+    bounds = caller.service.bounds
+    if len(asked.question) > bounds.question_chars:
         msg = (
             f"the question has {len(asked.question)} characters, at most "
-            f"{limits.max_question_chars} are taken; ask something shorter"
+            f"{bounds.question_chars} are taken; ask something shorter"
         )
         raise Problem("invalid_input", msg)
     if not asked.question.strip():
         raise Problem("invalid_input", "the question is empty; ask something")
-    if asked.k is not None and asked.k > limits.max_k:
-        msg = f"k is {asked.k}, at most {limits.max_k} come back; ask for fewer"
+    if asked.k is not None and asked.k > bounds.k:
+        msg = f"k is {asked.k}, at most {bounds.k} come back; ask for fewer"
         raise Problem("invalid_input", msg)
     return asked.request(caller.tenant)
 

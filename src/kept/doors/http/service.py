@@ -12,7 +12,7 @@ from kept.doors.http.metrics import Metrics
 from kept.doors.http.rate_limits import RateLimit, StreamPlaces, WorkerThreads
 from kept.doors.http.response_cache import ResponseCache
 from kept.doors.http.sessions import Signer
-from kept.doors.http.settings import ServiceSettings
+from kept.doors.http.settings import Bounds, ServiceSettings
 from kept.errors import SettingsError
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.job_worker import JobWorker
@@ -26,6 +26,7 @@ from kept.stores.service.jobs import Jobs
 from kept.stores.service.keys import Access, Key, Policy, Role
 
 OPERATOR = "operator"
+USUAL = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +41,15 @@ class Service:
     """One store with its keys, audit, jobs, caches and limits."""
 
     def __init__(
-        self, settings: Settings, limits: ServiceSettings, clocks: Clocks
+        self,
+        settings: Settings,
+        limits: ServiceSettings,
+        clocks: Clocks,
+        bounds: Bounds = USUAL,
     ) -> None:
         self.settings = settings
         self.limits = limits
+        self.bounds = bounds
         self.clocks = clocks
         self.base = KnowledgeBase(settings)
         database = self.base.store.database
@@ -54,11 +60,11 @@ class Service:
         self.jobs = Jobs(database, self.holds)
         self.signer = Signer(self.access.signing_secret())
         self.metrics = Metrics()
-        self.workers = WorkerThreads(limits.threads, limits.queue)
+        self.workers = WorkerThreads(limits.threads, bounds.queue)
         # Language models take seconds: answers must not occupy the threads of searches.
-        self.answering = WorkerThreads(limits.threads, limits.queue)
+        self.answering = WorkerThreads(limits.threads, bounds.queue)
         self.rates = RateLimit(limits.rate_per_minute, clocks.steady)
-        size = (limits.cache_seconds, limits.cache_entries, clocks.steady)
+        size = (limits.cache_seconds, bounds.cache_entries, clocks.steady)
         self.found: ResponseCache[tuple[Found, str]] = ResponseCache(*size)
         self.asked: ResponseCache[tuple[Asked, str]] = ResponseCache(*size)
         self.spool = self.base.store.spool()
@@ -68,7 +74,7 @@ class Service:
             spool=self.spool,
             done=lambda status: self.metrics.documents.labels(status).inc(),
         )
-        self.following = StreamPlaces(limits.streams)
+        self.following = StreamPlaces(bounds.streams)
         self.stopping = threading.Event()
         self.warm = False
         self._warming = threading.Lock()

@@ -1,5 +1,6 @@
 """Settings of the service: where it listens, and how much it bears."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import Field, SecretStr, ValidationError
@@ -9,6 +10,26 @@ from kept.errors import SettingsError
 from kept.kernel.presets.configuration import range_of
 
 MEGABYTE = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """How much the service takes: what no operator had to change.
+
+    *streams* follow jobs; of one tenant never more than are still free, so half of
+    them at most. *queue* is how many requests wait for a thread, *waiting_jobs* how
+    many unfinished jobs a tenant may have.
+    """
+
+    question_chars: int = 2_000
+    k: int = 100
+    batch: int = 128
+    body_bytes: int = 4 * MEGABYTE
+    queue: int = 32
+    streams: int = 64
+    waiting_jobs: int = 100
+    cache_entries: int = 256
+    session_hours: float = 12.0
 
 
 class ServiceSettings(BaseSettings):
@@ -28,48 +49,13 @@ class ServiceSettings(BaseSettings):
         description="A key kept_ID_SECRET that administers every tenant; without one, "
         "the first start makes a key and prints it once",
     )
-    max_body_bytes: int = Field(
-        default=4 * MEGABYTE, ge=1_000, description="How large a request may be"
-    )
     max_upload_bytes: int = Field(
         default=64 * MEGABYTE,
         ge=1_000,
         description="How large a request with files may be",
     )
-    max_question_chars: int = Field(
-        default=2_000, ge=1, le=20_000, description="How long a question may be"
-    )
-    max_k: int = Field(
-        default=100, ge=1, le=1_000, description="How many passages may be asked for"
-    )
-    max_batch: int = Field(
-        default=128,
-        ge=1,
-        le=10_000,
-        description="How many texts one request may have embedded or reranked",
-    )
     threads: int = Field(
         default=4, ge=1, le=256, description="How many requests are worked on at once"
-    )
-    queue: int = Field(
-        default=32,
-        ge=0,
-        le=10_000,
-        description="How many requests may wait for a thread; more are turned away "
-        "with 503",
-    )
-    streams: int = Field(
-        default=64,
-        ge=1,
-        le=10_000,
-        description="How many clients may follow jobs at once; of one tenant never "
-        "more than are still free, so half of them at most",
-    )
-    waiting_jobs: int = Field(
-        default=100,
-        ge=1,
-        le=100_000,
-        description="How many unfinished jobs a tenant may have",
     )
     rate_per_minute: int = Field(
         default=1_200,
@@ -81,19 +67,10 @@ class ServiceSettings(BaseSettings):
     cache_seconds: int = Field(
         default=180, ge=0, le=86_400, description="How long answers are kept (0: never)"
     )
-    cache_entries: int = Field(
-        default=256, ge=1, le=1_000_000, description="How many answers are kept"
-    )
-    session_hours: float = Field(
-        default=12.0, ge=0.1, le=720.0, description="How long a browser stays signed in"
-    )
     secure_cookies: bool = Field(
         default=False,
         description="Send the session cookie over HTTPS only; set it behind a proxy "
         "that ends TLS",
-    )
-    public_metrics: bool = Field(
-        default=False, description="Show /metrics to everybody, not only to admins"
     )
     shutdown_seconds: float = Field(
         default=20.0,

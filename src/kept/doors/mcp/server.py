@@ -141,7 +141,7 @@ def http_app(
         json_response=True,
         stateless_http=True,
         host=limits.host,
-        max_request_body_size=limits.max_body_bytes,
+        max_request_body_size=service.bounds.body_bytes,
     )
 
     @asynccontextmanager

@@ -123,15 +123,6 @@ class PresetSettings(BaseSettings):
             )
             raise ValueError(msg)
 
-    def demand_one(self, one: str, other: str) -> None:
-        """Refuse settings in which both weights are 0."""
-        if not getattr(self, one) and not getattr(self, other):
-            msg = (
-                f"{self.variable(one)} and {self.variable(other)} are both 0; "
-                "expected more than 0 for one of them"
-            )
-            raise ValueError(msg)
-
     @classmethod
     def _refusals(cls, error: ValidationError) -> Iterable[str]:
         for problem in error.errors(include_url=False):

@@ -8,6 +8,7 @@ from pydantic_settings import SettingsConfigDict
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets.configuration import PresetSettings
 from kept.kernel.presets.plan import MAX_K, Badge, GateRules, Parts, Plan, Preset
+from kept.kernel.signals import PLACES
 from kept.kernel.stages import (
     Answerable,
     AskJudge,
@@ -27,6 +28,15 @@ from kept.kernel.stages import (
     RelevanceShare,
     TopK,
 )
+
+# A passage that covers this share of the question's words, by weight, is judged by its
+# relevance, whatever its cosine.
+COSINE_WAIVER = 0.6
+# These are the numbers of the tenant knowledge base, whose stages they are.
+ADJACENT_CHUNKS = 2
+DIVERSITY_GAP = 0.15
+RERANKED = 20
+NOVELTY_TRADE_OFF = 0.7
 
 
 class DefaultSettings(PresetSettings):
@@ -53,11 +63,11 @@ class DefaultSettings(PresetSettings):
         "signals scaled over each leg, or by ranks (none: absolute where the "
         "embedder's cosines have been measured, else weighted)",
     )
-    dense_weight: float = Field(
-        default=0.5, ge=0.0, le=1.0, description="Weight of the dense leg in the order"
-    )
     keyword_weight: float = Field(
-        default=0.5, ge=0.0, le=1.0, description="Weight of the keyword leg"
+        default=0.5,
+        ge=0.0,
+        le=1.0,
+        description="Weight of the keyword leg; the dense leg has the rest",
     )
     near_match_distance: float | None = Field(
         default=None,
@@ -99,13 +109,6 @@ class DefaultSettings(PresetSettings):
         le=1.0,
         description="Cite nothing below this cosine, unless the words waive it",
     )
-    cosine_waiver: float = Field(
-        default=0.6,
-        ge=0.0,
-        le=1.0,
-        description="Waive the cosine floor for a passage that covers this share of "
-        "the question's words, by weight",
-    )
     rerank_from: float = Field(
         default=0.03,
         ge=0.0,
@@ -115,30 +118,10 @@ class DefaultSettings(PresetSettings):
     rerank_below: float = Field(
         default=0.30, ge=0.0, le=1.0, description="... and less than this"
     )
-    rerank_window: int = Field(
-        default=20, ge=1, le=MAX_K, description="How many of the best are reranked"
-    )
     diversity: Literal["gap", "mmr", "off"] = Field(
         default="gap",
         description="Breadth across documents: the gap rule, maximal marginal "
         "relevance, or none",
-    )
-    diversity_per_document: int = Field(
-        default=2,
-        ge=1,
-        description="Adjacent chunks of a document that stay before others come",
-    )
-    diversity_gap: float = Field(
-        default=0.15,
-        ge=0.0,
-        le=1.0,
-        description="... unless the next from elsewhere scores this much less",
-    )
-    mmr_trade_off: float = Field(
-        default=0.7,
-        ge=0.0,
-        le=1.0,
-        description="Weight of the score against novelty, under mmr",
     )
     document_limit: int = Field(
         default=4, ge=1, description="How many chunks of one document come back"
@@ -154,16 +137,12 @@ class DefaultSettings(PresetSettings):
     gate_enable: bool = Field(
         default=True, description="Answer small talk with guidance, without a search"
     )
-    min_content_words: int = Field(
-        default=3, ge=1, description="Content words that make a question of a text"
-    )
     low_relevance: float = Field(
         default=0.50, ge=0.0, le=1.0, description="Badge citations below this relevance"
     )
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        self.demand_one("dense_weight", "keyword_weight")
         self.demand_order("rerank_from", "rerank_below")
         return self
 
@@ -176,7 +155,7 @@ def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
         else Pipeline.of(fusion(settings, parts), TopK(k)),
         k=k,
         depth=settings.depth,
-        gate=GateRules(settings.min_content_words, ask_knowledge_base=True)
+        gate=GateRules(ask_knowledge_base=True)
         if settings.guardrails_enable and settings.gate_enable
         else None,
         badge=Badge("relevance", settings.low_relevance),
@@ -205,14 +184,14 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         None if refuse_below is None else Answerable(refuse_below),
         RelevanceFloor(settings.relevance_floor),
         None if share is None else RelevanceShare(share),
-        DenseFloor(settings.cosine_floor, settings.cosine_waiver, "cosine", "coverage"),
+        DenseFloor(settings.cosine_floor, COSINE_WAIVER, "cosine", "coverage"),
         rerank(settings, parts),
         DocumentLimit(settings.document_limit),
         # Directly before the places are given: it has to know who will be cited.
-        Diversity(settings.diversity_per_document, settings.diversity_gap, k)
+        Diversity(ADJACENT_CHUNKS, DIVERSITY_GAP, k)
         if settings.diversity == "gap"
         else None,
-        MaximalMarginalRelevance(k, settings.mmr_trade_off, by="score")
+        MaximalMarginalRelevance(k, NOVELTY_TRADE_OFF, by="score")
         if mmr
         else TopK(k, by="score"),
         AskJudge(parts.demand_judge(settings.variable("validation_enable")))
@@ -226,7 +205,8 @@ def fusion(
     settings: DefaultSettings, parts: Parts
 ) -> FuseAbsolute | Fuse | ReciprocalRankFusion:
     """Return the stage that puts both legs in one order."""
-    weights = settings.dense_weight, settings.keyword_weight
+    keywords = settings.keyword_weight
+    weights = round(1.0 - keywords, PLACES), keywords
     match settings.fusion or ("absolute" if parts.known_cosines else "weighted"):
         case "absolute":
             return FuseAbsolute(*weights)
@@ -251,7 +231,7 @@ def rerank(settings: DefaultSettings, parts: Parts) -> OpportunisticRerank | Non
         parts.reranker,
         at_least=settings.rerank_from,
         below=settings.rerank_below,
-        window=settings.rerank_window,
+        window=RERANKED,
         signal="relevance",
     )
 

@@ -51,6 +51,17 @@ def shown(
     ]
 
 
+def known(chosen: Preset, stored: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the overrides of a preset among those *stored* for a tenant.
+
+    One that a later version of the preset has no more is passed over: otherwise the
+    store of a tenant that changed it could not be searched.
+    """
+    fields = chosen.settings.model_fields
+    own = stored.get(chosen.name, {})
+    return {name: value for name, value in own.items() if name in fields}
+
+
 def overridden(
     preset: Preset,
     own: Mapping[str, Any],

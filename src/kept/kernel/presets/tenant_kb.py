@@ -102,7 +102,10 @@ class TenantKbSettings(PresetSettings):
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
-        self.demand_one("vector_weight", "keyword_weight")
+        if not self.vector_weight and not self.keyword_weight:
+            names = map(self.variable, ("vector_weight", "keyword_weight"))
+            msg = f"{' and '.join(names)} are both 0; expected more for one of them"
+            raise ValueError(msg)
         self.demand_order("score_floor", "rerank_trigger_max")
         return self
 

@@ -69,7 +69,7 @@ async def _page(
 ) -> Response:
     newest = await visit.work(lambda: visit.lists.documents(None, TOPICS))
     titles = (stored.document.title for _, stored in newest)
-    limits = visit.caller.service.limits
+    bounds = visit.caller.service.bounds
     return visit.page(
         "ask.html",
         status,
@@ -78,8 +78,8 @@ async def _page(
         answer=answer,
         topics=[title for title in titles if title],
         stocked=bool(newest),
-        longest=limits.max_question_chars,
-        most=limits.max_k,
+        longest=bounds.question_chars,
+        most=bounds.k,
     )
 
 

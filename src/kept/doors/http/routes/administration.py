@@ -98,7 +98,7 @@ async def new_session(service: Service, given: str) -> NewSession:
         raise Problem("unauthenticated", "the key is unknown or revoked")
     # The guard counts requests by key, and this one came without.
     service.rates.take(key.id, key.rate)
-    seconds = int(service.limits.session_hours * HOUR)
+    seconds = int(service.bounds.session_hours * HOUR)
     at = int(service.clocks.wall())
     caller = Caller(service, key, key.tenant or service.settings.tenant)
 
@@ -294,7 +294,7 @@ async def preview_settings(given: PreviewIn, caller: Admin) -> Response:
 
 def previewed(caller: Caller, given: PreviewIn) -> list[Difference]:
     """Return what other settings would change, question by question."""
-    longest = caller.service.limits.max_question_chars
+    longest = caller.service.bounds.question_chars
     if any(len(question) > longest for question in given.questions):
         raise Problem("invalid_input", f"a question has more than {longest} characters")
     base = caller.base(given.preset)

@@ -124,9 +124,9 @@ def check_tenant(caller: Caller, named: str, kind: str) -> None:
 
 def check_batch(caller: Caller, texts: list[str]) -> None:
     """Refuse more texts than one request may have, and empty ones."""
-    limits = caller.service.limits
-    if len(texts) > limits.max_batch:
-        msg = f"{len(texts)} texts were sent, at most {limits.max_batch} are taken"
+    bounds = caller.service.bounds
+    if len(texts) > bounds.batch:
+        msg = f"{len(texts)} texts were sent, at most {bounds.batch} are taken"
         raise Problem("invalid_input", msg)
     if any(not text.strip() for text in texts):
         raise Problem("invalid_input", "a text is empty; send texts with words")

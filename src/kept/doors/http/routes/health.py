@@ -38,7 +38,6 @@ async def metrics(request: Request) -> Response:
     """Return the metrics of the service for Prometheus; they name no tenant."""
     service = service_of(request)
     key: Key | None = request.state.key
-    public = service.limits.public_metrics
-    if not public and (key is None or key.tenant or key.role is not Role.ADMIN):
+    if key is None or key.tenant or key.role is not Role.ADMIN:
         raise Problem("forbidden", "metrics are for keys that administer every tenant")
     return Response(service.metrics.text(), media_type=PROMETHEUS)

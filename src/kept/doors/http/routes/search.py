@@ -72,7 +72,7 @@ async def select(asked: SelectIn, caller: Reader) -> Response:
     knowledge base, or among the passages if it is empty.
     """
     request = searches.within_limits(caller, asked)
-    most = caller.service.limits.max_batch
+    most = caller.service.bounds.batch
     if len(asked.passages) > most:
         msg = (
             f"{len(asked.passages)} passages were sent, at most {most} are taken; send "
