@@ -58,8 +58,8 @@ class Settings(PresetSettings):
     embedder: str = Field(
         default="minilm",
         min_length=1,
-        description="What turns text into vectors: minilm, hash, openai, or one that "
-        "an installed package offers",
+        description="What turns text into vectors: minilm, hash, openai, one that "
+        "'kept models add' added, or one that an installed package offers",
     )
     embedder_device: Literal["auto", "cpu", "cuda"] = Field(
         default="auto",
@@ -152,7 +152,8 @@ class Settings(PresetSettings):
         description="What reranks a borderline shortlist: none, relevance "
         "(calibrated, where the order is not absolute already), endpoint (a "
         "/v1/rerank service with scores in 0..1), endpoint-logits (one with raw "
-        "scores), llm (a language model), or one that an installed package offers",
+        "scores), llm (a language model), a cross-encoder that 'kept models add' "
+        "added, or one that an installed package offers",
     )
     reranker_url: str | None = Field(
         default=None,

@@ -23,6 +23,8 @@ from kept.kernel.presets.plan import Plan, Preset
 from kept.knowledge_base.settings import Settings
 from kept.models.embedders.hash import HashEmbedder
 from kept.models.embedders.minilm import MiniLmEmbedder
+from kept.models.local_models import added_names, card_of
+from kept.models.local_session import Kind
 from kept.models.own import NO_OWN, OwnEmbedder, OwnModels, OwnReranker
 from kept.models.rerank_timing import TimedReranker
 from kept.models.settings import JudgeSettings, LLMSettings
@@ -68,23 +70,24 @@ def refuse_misconfigured(settings: Settings) -> None:
         named_by = f"--preset or {settings.variable('preset')}"
         raise UnknownPresetError(settings.preset, PRESETS, named_by)
     preset(settings.preset).configure()
-    name = embedder_name(settings)
-    if name not in EMBEDDERS and name not in pluggable(PLUGGED_EMBEDDERS):
-        raise _unknown(settings, "embedder", name, EMBEDDERS, PLUGGED_EMBEDDERS)
-    name = settings.reranker
-    if name not in RERANKERS and name not in pluggable(PLUGGED_RERANKERS):
-        raise _unknown(settings, "reranker", name, RERANKERS, PLUGGED_RERANKERS)
+    if (name := embedder_name(settings)) not in EMBEDDERS:
+        _demand_known("embedder", name, EMBEDDERS, "encoder", PLUGGED_EMBEDDERS)
+    if (name := settings.reranker) not in RERANKERS:
+        _demand_known("reranker", name, RERANKERS, "cross-encoder", PLUGGED_RERANKERS)
 
 
-def _unknown(
-    settings: Settings, field: str, name: str, known: Iterable[str], group: str
-) -> SettingsError:
-    choice = ", ".join([*known, *pluggable(group)])
-    msg = (
-        f"{settings.variable(field)} is {name!r}; expected one of: {choice}. A package "
-        f"offers more by an entry point of {group}"
-    )
-    return SettingsError(msg)
+def _demand_known(
+    field: str, name: str, ours: Iterable[str], kind: Kind, group: str
+) -> None:
+    """Refuse a name that is neither ours nor that of a model that was added."""
+    known = [*ours, *added_names(kind), *pluggable(group)]
+    if name not in known:
+        msg = (
+            f"{Settings.variable(field)} is {name!r}; expected one of: "
+            f"{', '.join(known)}. 'kept models add' adds more, and packages offer them "
+            f"by entry points of {group}"
+        )
+        raise SettingsError(msg)
 
 
 def _made_by_package(group: str, name: str) -> Any:  # noqa: ANN401 -- checked by its port
@@ -113,6 +116,10 @@ def embedder_of(settings: Settings, progress: Progress | None = None) -> Embedde
         )
     if name == "openai":
         return _openai_embedder(settings)
+    if name in added_names("encoder"):
+        from kept.models.embedders.local import LocalEmbedder  # noqa: PLC0415 -- only where one is named
+
+        return LocalEmbedder(card_of(name))
     return OwnEmbedder(_made_by_package(PLUGGED_EMBEDDERS, name))
 
 
@@ -325,16 +332,24 @@ class LanguageModels:
 
     def reranker(self) -> Reranker | None:
         """Return who takes the second look, with a clock beside it."""
-        settings = self._settings
+        name = self._settings.reranker
         if self._own.reranker is not None:
             return TimedReranker(self._own.reranker)
-        if settings.reranker == "none":
+        if name == "none":
             return None
-        if settings.reranker == "relevance":
+        if name == "relevance":
             return TimedReranker()
-        if settings.reranker not in RERANKERS:
-            made = _made_by_package(PLUGGED_RERANKERS, settings.reranker)
-            return TimedReranker(OwnReranker(made))
+        if name in RERANKERS:
+            return self._served_reranker()
+        if name in added_names("cross-encoder"):
+            from kept.models.cross_encoder import CrossEncoder  # noqa: PLC0415 -- only where one is named
+
+            return TimedReranker(CrossEncoder(card_of(name)))
+        return TimedReranker(OwnReranker(_made_by_package(PLUGGED_RERANKERS, name)))
+
+    def _served_reranker(self) -> Reranker:
+        """Return the reranker behind a service."""
+        settings = self._settings
         from kept.models import rerank  # noqa: PLC0415 -- brings httpx
 
         if settings.reranker == "llm":

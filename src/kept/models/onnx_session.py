@@ -24,18 +24,26 @@ def onnxruntime() -> Any:  # noqa: ANN401 -- untyped
     return runtime
 
 
-def session(graph: str | bytes, providers: Sequence[Any]) -> Any:  # noqa: ANN401 -- untyped
+def session(
+    graph: str | bytes, providers: Sequence[Any], *, optimised: bool = False
+) -> Any:  # noqa: ANN401 -- untyped
     """Return a session for a graph that is a path or a serialised model.
 
-    One thread each: texts are calculated in parallel, not the parts of one text.
+    One thread each: texts are calculated in parallel, not the parts of one text. A
+    graph that others exported is to be *optimised*.
     """
     runtime = onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
+    # Warnings about a graph that others exported are no help to the user.
+    options.log_severity_level = 3
     # The graph is built as it should run: optimising it again gains nothing, costs
     # start-up time and would tie the vectors to the optimiser's version.
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = runtime.GraphOptimizationLevel
+    options.graph_optimization_level = (
+        levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    )
     return runtime.InferenceSession(graph, options, providers=list(providers))
 
 

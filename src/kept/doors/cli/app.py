@@ -71,7 +71,7 @@ COMMANDS = {
     ),
     "demo": Entry("demo", "demo", "Ingest an example handbook and ask it questions."),
     "models": Entry(
-        "maintenance", "models_app", "Install, list, verify or remove models."
+        "maintenance", "models_app", "Install, add, list, verify or remove models."
     ),
     "references": Entry(
         "references", "references_app", "Labelled passages as examples for a prompt."

@@ -1,14 +1,18 @@
 """Upkeep: models, doctor, reembed."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from kept.doors.cli import options
 from kept.doors.cli.output import print_json, print_table, say
 from kept.doors.cli.progress import bar
+from kept.models import local_models
 from kept.models import weights as models
+from kept.models.local_models import ModelUse
+from kept.models.local_session import Pooling
 from kept.models.prompts import drift
 from kept.stores.ports import DoctorFinding
 
@@ -32,33 +36,96 @@ def install(
     say(f"minilm is installed in {folder}")
 
 
+@models_app.command("add")
+def add(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="Folder with model.onnx and tokenizer.json, or OWNER/NAME on the hub."
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Option("--name", help="What to call it (none: as it is).")
+    ] = None,
+    query_prefix: Annotated[
+        str | None, typer.Option("--query-prefix", help="Text before a question.")
+    ] = None,
+    passage_prefix: Annotated[
+        str | None, typer.Option("--passage-prefix", help="Text before a passage.")
+    ] = None,
+    pooling: Annotated[
+        str | None, typer.Option("--pooling", help="mean, cls, last or none.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=8, help="Longest text in tokens.")
+    ] = None,
+    revision: Annotated[
+        str, typer.Option("--revision", help="Branch, tag or commit on the hub.")
+    ] = "main",
+    as_json: options.AsJson = False,
+) -> None:
+    """Add an ONNX encoder or cross-encoder, and try it.
+
+    What is not given is taken from the model's own configuration, or from the recipe
+    of a known family (e5, bge, nomic, Qwen3, …).
+    """
+    usage = ModelUse(
+        pooling=cast("Pooling | None", pooling),
+        query_prefix=query_prefix,
+        passage_prefix=passage_prefix,
+        max_tokens=max_tokens,
+    )
+    with options.fetching(source) as report:
+        card = local_models.add(
+            source, name=name, usage=usage, revision=revision, progress=report
+        )
+    if as_json:
+        print_json({"model": {**asdict(card), "id": card.id}})
+        return
+    say(f"added the {card.kind} {card.name} in {card.folder}")
+    if card.kind == "cross-encoder":
+        say(f"use it with KEPT_RERANKER={card.name}")
+        return
+    say(f"{card.dimension} numbers a text, pooling {card.pooling}")
+    say(f"before a question {card.query_prefix!r}, a passage {card.passage_prefix!r}")
+    say(f"use it with --embedder {card.name}, or KEPT_EMBEDDER={card.name}")
+
+
 @models_app.command("list")
 def list_models(as_json: options.AsJson = False) -> None:
     """List the installed models."""
-    rows = models.installed()
+    rows = [(row.name, "encoder", str(row.folder)) for row in models.installed()]
+    rows += [(one.name, one.kind, str(one.folder)) for one in local_models.added()]
     if as_json:
-        print_json(
-            {"models": [{"name": r.name, "folder": str(r.folder)} for r in rows]}
-        )
+        names = ("name", "kind", "folder")
+        print_json({"models": [dict(zip(names, row, strict=True)) for row in rows]})
         return
-    print_table(("model", "folder"), [(row.name, row.folder) for row in rows])
+    print_table(("model", "kind", "folder"), rows)
+
+
+Installed = Annotated[str, typer.Argument(metavar="MODEL", help="Its name.")]
 
 
 @models_app.command("verify")
-def verify() -> None:
+def verify(name: Installed = "minilm") -> None:
     """Hold the installed files against their checksums."""
-    problems = models.verify("minilm")
+    problems = (
+        models.verify(name)
+        if name in models.FILES
+        else local_models.verify(local_models.card_of(name))
+    )
     for problem in problems:
         say(problem)
     if problems:
         raise typer.Exit(UNHEALTHY)
-    say("minilm is sound")
+    say(f"{name} is sound")
 
 
 @models_app.command("remove")
-def remove() -> None:
-    """Remove the MiniLM model from this machine."""
-    say(f"removed {models.remove('minilm')}")
+def remove(name: Installed = "minilm") -> None:
+    """Remove a model from this machine."""
+    own = name in models.FILES
+    say(f"removed {models.remove(name) if own else local_models.remove(name)}")
 
 
 def doctor(

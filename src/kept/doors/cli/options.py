@@ -49,7 +49,7 @@ Embedder = Annotated[
     str | None,
     typer.Option(
         "--embedder",
-        help="What turns text into vectors: minilm, hash or openai.",
+        help="What turns text into vectors: minilm, hash, openai or an added model.",
         show_default="minilm",
     ),
 ]
@@ -118,9 +118,9 @@ def _check_tenant(base: KnowledgeBase) -> None:
 
 
 @contextmanager
-def fetching() -> Iterator[Progress]:
+def fetching(model: str = "minilm") -> Iterator[Progress]:
     """Show how a model is fetched: a bar on a terminal, else a line for each step."""
-    with bar("fetching minilm", of_bytes=True) as report:
+    with bar(f"fetching {model}", of_bytes=True) as report:
         yield report if sys.stderr.isatty() else told_on_stderr()
 
 
