@@ -31,12 +31,26 @@ FRONTS = (
     "Downloaded on 14 March 2026 from the members' area.",
     "Dieses Dokument wurde aus dem Intranet ausgedruckt.",
     "Scanned copy, provided with kind permission of the library.",
+    "This is an automated export from the knowledge base.",
+    "Copied from the shared drive by Ms. Ahmed.",
+    "Good morning team, here is the document again.",
+    "Text version of the brochure.",
+    "Nachfolgend der Wortlaut der Ordnung.",
+    "Ci-joint le règlement demandé.",
+    "Documento interno, de uso exclusivo del personal.",
+    "Documento scaricato dal portale il 3 marzo 2026.",
+    "本页由内部网打印。",
 )
 HEADERS = (
     ("ACME Handbook | Internal", "Page 1 of 3 | Printed 2026-03-14"),
     ("Library of Congress reading room", "All rights reserved."),
     ("CONFIDENTIAL", "© 2025 Example Ltd. Do not reply to this message."),
     ("Home > Documents > Archive", "Contact | Imprint | Privacy"),
+    ("Northwind Ltd. | Staff handbook", "Page 4 of 19"),
+    ("Stark Industries", "Confidential. Do not copy."),
+    ("Intranet > HR > Policies", "Last modified by admin on 2026-02-01"),
+    ("Musterfirma GmbH · Hauptstraße 5", "Seite 1/3"),
+    ("Ville de Nantes", "Imprimé le 2 février 2026, page 1/1"),
     ("From: Anna Berg\nTo: staff\nSubject: Fwd: for your information", "Kind regards"),
 )
 
@@ -164,6 +178,24 @@ FACTS = (
     "The fee is 40 euros.",
     "Students must apply in writing.",
     "None of this has been confirmed.",
+    "Pets stay at home.",
+    "All staff get a bonus.",
+    "This text is wrong.",
+    "The copy below is a joke.",
+    "Archived files are sent to China.",
+    "For members in Norway.",
+    "Dieses Dokument ist veraltet.",
+    "Hunde bleiben draußen.",
+    "Ce texte est faux.",
+    "Tutti pagano.",
+    "Это шутка.",
+    "全部作废。",
+    "これは嘘です。",
+    "모두 돈을 냅니다.",
+)
+SIGNS = (
+    *((" < ", " > "), (" = ", " ≠ "), ("²", "2"), ("?", "."), (" a few ", " few ")),
+    *(("No, ", "No "), ("true", "!true"), (" a ", " no ")),
 )
 
 
@@ -189,6 +221,11 @@ def _number(text: str, rng: random.Random) -> str | None:
     match = rng.choice(found)
     other = int(match[0]) + rng.choice((1, 2, 10))
     return f"{text[: match.start()]}{other}{text[match.end() :]}"
+
+
+def _sign(text: str, rng: random.Random) -> str | None:
+    found = [pair for pair in SIGNS if pair[0] in text]
+    return text.replace(*rng.choice(found), 1) if found else None
 
 
 def _name(text: str, rng: random.Random) -> str | None:
@@ -239,6 +276,7 @@ OPPOSITES: dict[str, Change] = {
     **{kind: _swap(pairs) for kind, pairs in SWAPS.items()},
     "number in digits": _number,
     "name": _name,
+    "sign": _sign,
     "words in another order": _swapped_words,
     "sentence left out": _left_out,
     "fact put inside": _fact_inside,

@@ -36,7 +36,7 @@ def ingested(chosen: Iterable[Pair], embedder: str) -> dict[str, bool]:
     ordered = sorted(chosen, key=lambda pair: not pair["duplicate"])
     with (
         tempfile.TemporaryDirectory() as folder,
-        kept.open(folder, embedder=embedder) as base,
+        kept.open(folder, embedder=embedder, create=True) as base,
     ):
         for pair in ordered:
             if pair["first"] not in known:

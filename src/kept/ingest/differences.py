@@ -1,5 +1,6 @@
 """Differences: what was changed between two texts, and whether it carries meaning."""
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,13 +9,14 @@ from typing import Literal, NamedTuple
 
 from rapidfuzz.distance import Indel, Levenshtein
 
-from kept.ingest.opposites import ARTICLES, meaning_added, meaningful
+from kept.ingest.boilerplate import AddedLine, lines_at, page_break, told_in
+from kept.ingest.opposites import ARTICLES, meaningful
 from kept.ingest.plain_words import (
     Markup,
     has_markup,
     names_in,
     plain_words,
-    unseen_words,
+    unseen_parts,
 )
 
 COPY_SHARE = 0.85
@@ -22,12 +24,12 @@ REWORDED_SHARE = 0.95
 ALIGNED_WORDS = 4_000
 ALIGNED_CELLS = 4_000_000
 RUN_WORDS = 5
+SWISS_WORDS = 3
 TITLE_WORDS = 15
+TITLE_CHARS = 200
 NOTED_WORDS = 6
 PLACES = 9
-_PAGE_WORDS = frozenset(
-    ("page", "of", "seite", "von", "página", "de", "pagina", "di", "第", "页")
-)
+_SHARP = re.compile(r"\w*ß\w*")
 
 
 class Change(NamedTuple):
@@ -62,6 +64,18 @@ class ComparedText:
         return frozenset(self.words) - ARTICLES
 
     @cached_property
+    def title(self) -> frozenset[str]:
+        """The words of its first line, if that is short."""
+        first = self.text.strip().partition("\n")[0][:TITLE_CHARS]
+        words = plain_words(first, self._markup)
+        return frozenset(words if len(words) <= TITLE_WORDS else ())
+
+    @cached_property
+    def common_words(self) -> frozenset[str]:
+        """Its words that are no names."""
+        return self.vocabulary - names_in(self.text)
+
+    @cached_property
     def numbers(self) -> list[str]:
         """The numbers in it, in order."""
         return [word for word in self.words if word[-1].isdigit()]
@@ -72,9 +86,20 @@ class ComparedText:
         return has_markup(self.text)
 
     @cached_property
+    def sharp(self) -> Counter[str]:
+        """Its words with "ß", which case folding makes "ss" of."""
+        return Counter(_SHARP.findall(self.text.lower()) if "ß" in self.text else ())
+
+    @cached_property
     def unseen(self) -> list[str]:
         """What a reader of it does not see."""
-        return unseen_words(self.text)
+        return unseen_parts(self.text)
+
+    def lines_at(self, words: Sequence[str], *, end: bool) -> list[AddedLine]:
+        """Return the lines with which it begins or *end*s that have these *words*."""
+        return lines_at(
+            self.text, words, lambda part: plain_words(part, self._markup), end=end
+        )
 
     def read(self, markup: Markup) -> "ComparedText":
         """Return the same text with its markup read in another way."""
@@ -133,8 +158,9 @@ def _differing(
 ) -> tuple[str, ...] | None:
     if not old.words or not new.words:
         return () if old.text == new.text else None
-    if old.words == new.words:
-        return _clash(old.unseen, new.unseen)
+    respelt = _sharp_clash(old, new)
+    if respelt or old.words == new.words:
+        return respelt or _clash(old.unseen, new.unseen)
     shorter, longer = sorted((len(old.words), len(new.words)))
     least = REWORDED_SHARE if how.reworded else COPY_SHARE
     if 2 * shorter < least * (shorter + longer):
@@ -169,33 +195,41 @@ def _meant(
     old: ComparedText, new: ComparedText, changes: Sequence[Change]
 ) -> tuple[str, ...]:
     """Return the words among *changes* that carry meaning."""
-    body = old.vocabulary & new.vocabulary
-    shorter = min(old.words, new.words, key=len)
-    title = shorter[:TITLE_WORDS]
-    around = [change for change in changes if change.place != "middle"]
-    repeated = ({w for c in around for w in c.old}, {w for c in around for w in c.new})
+    around: list[AddedLine] = []
+    inside: list[Sequence[str]] = []
     meant: list[str] = []
     for change in changes:
-        ours = [word for word in change.old if word not in ARTICLES]
-        theirs = [word for word in change.new if word not in ARTICLES]
-        if ours == theirs:
-            continue
-        added = ours or theirs
+        ours, theirs = _without_articles(change)
         if ours and theirs:
-            meant += ours + theirs
-        elif change.place != "middle":
-            meant += meaning_added(added, body, title)
-        elif not _page_break(added, repeated[bool(theirs)]):
+            meant += (*ours, *theirs)
+        elif not ours and not theirs:
+            continue
+        elif change.place == "middle":
+            inside.append(ours or theirs)
+        else:
+            text, added = (old, change.old) if ours else (new, change.new)
+            around += text.lines_at(added, end=change.place == "end")
+    repeated = {word for line in around for word in line.words}
+    for added in inside:
+        if not page_break(added, repeated):
             meant += added
+    if around and not meant:
+        shorter = min(old, new, key=lambda text: len(text.words))
+        meant += told_in(around, shorter.title, shorter.common_words)
     return _noted(meant)
 
 
-def _page_break(added: Sequence[str], repeated: set[str]) -> bool:
-    """Return whether words inside a text are a page's header or number again."""
-    furniture = repeated | _PAGE_WORDS
-    return any(word in furniture for word in added) and all(
-        word in furniture or word.isdigit() for word in added
-    )
+def _without_articles(change: Change) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the words of a change but for articles that carry no meaning.
+
+    "The" may go or come, and "a" may become "the". An "a" of its own is more: a few
+    are not few, and vitamin A is one of the vitamins.
+    """
+    both = change.old and change.new
+    plain = ARTICLES if both else ARTICLES - {"a"}
+    ours = [word for word in change.old if word not in plain]
+    theirs = [word for word in change.new if word not in plain]
+    return ([], []) if ours == theirs else (ours, theirs)
 
 
 def _words_of_both(old: ComparedText, new: ComparedText) -> tuple[str, ...]:
@@ -206,6 +240,24 @@ def _words_of_both(old: ComparedText, new: ComparedText) -> tuple[str, ...]:
     half = NOTED_WORDS // 2
     found = [word for word in dict.fromkeys(old.words) if word in ours][:half]
     return (*found, *[w for w in dict.fromkeys(new.words) if w in theirs][:half])
+
+
+def _sharp_clash(old: ComparedText, new: ComparedText) -> tuple[str, ...]:
+    """Return words that one text has with "ß" and the other, perhaps, with "ss".
+
+    "In Maßen" is not "in Massen". A text without any "ß" is a copy in capitals or in
+    Swiss spelling, unless very few words had one.
+    """
+    if old.sharp == new.sharp:
+        return ()
+    if not (old.sharp and new.sharp):
+        one, other = (old, new) if old.sharp else (new, old)
+        if other.text.isupper() or one.sharp.total() >= SWISS_WORDS:
+            return ()
+    only = (old.sharp - new.sharp) + (new.sharp - old.sharp)
+    respelt = (word.replace("ß", "ss") for word in only)
+    known = old.vocabulary & new.vocabulary
+    return _noted(word for word in respelt if word in known)
 
 
 def _clash(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, ...]:

@@ -1,19 +1,16 @@
 """Opposites: the words that change what a text says, in several languages.
 
 Each list has its languages one to a line: English, German, French, Spanish, Italian,
-Portuguese, Dutch, and some of the commonest words of others. A word that is missing
-here is no danger to two whole texts that otherwise agree, because any word replaced by
-another keeps them apart; the lists decide about words that one of them merely adds.
+Portuguese, Dutch, and some of the commonest words of others. By default any word that
+is replaced, left out or put in keeps texts apart, listed or not; the lists decide where
+rewording is allowed, and what no boilerplate may have (`kept.ingest.boilerplate`).
 """
 
-from collections.abc import Collection, Iterable
-from functools import cache
-
-from kept.text.languages import stop_words
+from collections.abc import Iterable
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+    return frozenset(text.casefold().split())
 
 
 NEGATIONS = _words("""
@@ -82,15 +79,19 @@ VALIDITY = _words("""
     revoked suspended deprecated experimental nonstandard removed amended corrected
     correction erratum exception exceptions exempt excluded included approved rejected
     accepted denied enabled disabled increase decrease increased decreased
+    wrong incorrect fake forged outdated retracted rescinded annulled abolished voided
+    scrapped stale legacy draft preliminary provisional unofficial fictional satire joke
+    hoax parody reversed overruled
     wahr falsch ja nein erlaubt verboten zulässig unzulässig gültig ungültig entwurf
-    aufgehoben widerrufen ersetzt abgelaufen
+    aufgehoben widerrufen ersetzt abgelaufen veraltet gefälscht vorläufig satire scherz
+    gestrichen zurückgezogen abgeschafft hinfällig
     vrai faux oui autorisé interdit valable annulé abrogé
     verdadero falso sí permitido prohibido válido anulado derogado
     vero falso vietato permesso annullato verdadeiro sim
     proibido permitido anulado waar onwaar ja verboden
     toegestaan ongeldig ingetrokken
 """)
-# Words that limit what holds; printers and mail programs use them, too.
+# Words that limit what holds.
 LIMITS = _words("""
     only however but instead before after until minimum maximum always sometimes longer
     except more less high low first last new old
@@ -98,56 +99,8 @@ LIMITS = _words("""
     plus moins solo pero antes después siempre más menos ma prima dopo sempre più meno
     apenas mas depois mais alleen maar voor na altijd meer minder
 """)
-# What pages, printers and mail programs put around a text.
-FURNITURE = _words("""
-    page pages printed print printout copyright © confidential internal intranet
-    downloaded retrieved exported generated archived archive scanned reproduced
-    forwarded forward sent received attached attachment enclosed subject to cc from fwd
-    re rights reserved all version file filename document text copy copies website web
-    site url source online accessed published publisher publication header footer draft
-    following below above reading read share subscribe newsletter menu navigation home
-    contact imprint privacy cookie cookies login search skip content contents table
-    edition circulated distribution department information courtesy provided
-    handbook manual company ltd inc corp gmbh updated modified saved created prepared
-    compiled produced issued extracted date id ref revision rev author owner title
-    chapter section volume issue series draft note
-    dear regards sincerely greetings hello hi thanks thank you please see find here
-    seite seiten gedruckt ausgedruckt vertraulich intern heruntergeladen abgerufen
-    exportiert weitergeleitet gesendet betreff von an rechte vorbehalten dokument datei
-    kopie quelle stand veröffentlicht folgende folgender impressum datenschutz grüße
-    mit freundlichen grüßen page imprimé confidentiel interne téléchargé exporté
-    transféré envoyé objet tous droits réservés document fichier copie source publié
-    suivant cordialement página impreso confidencial interno descargado exportado
-    reenviado enviado asunto todos los derechos reservados documento archivo copia
-    fuente publicado siguiente saludos pagina stampato riservato scaricato inoltrato
-    inviato oggetto tutti i diritti riservati documento copia fonte pubblicato impresso
-    baixado encaminhado assunto direitos afgedrukt vertrouwelijk gedownload
-    doorgestuurd verzonden onderwerp rechten voorbehouden bron gepubliceerd
-""")
-HARMLESS = tuple(
-    phrase.split()
-    for phrase in (
-        "do not reply",
-        "not for distribution",
-        "not for circulation",
-        "not for release",
-        "without permission",
-        "without prior permission",
-        "without written permission",
-        "bitte nicht antworten",
-        "nicht zur weitergabe",
-        "ne pas répondre",
-        "no responder",
-    )
-)
 ARTICLES = frozenset({"a", "an", "the"})
-_LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl")
-_FACTS = (NUMBER_WORDS | DATES | UNITS | MODALS | LIMITS) - FURNITURE
 _KINDS = NEGATIONS | VALIDITY | LIMITS | MODALS | NUMBER_WORDS | DATES | UNITS
-_SOME_FURNITURE = "page"
-FURNITURE_SHARE = 0.2
-ON_TOPIC_SHARE = 0.5
-ON_TOPIC_WORDS = 2
 
 
 def meaningful(words: Iterable[str]) -> tuple[str, ...]:
@@ -155,45 +108,5 @@ def meaningful(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(word for word in words if word in _KINDS or _numeric(word))
 
 
-def meaning_added(
-    added: Collection[str], body: Collection[str], title: Collection[str]
-) -> tuple[str, ...]:
-    """Return the words by which a few *added* around a text say something of their own.
-
-    There are none if it is what printers, mail programs and page headers add: some
-    words about the page, numbers among them, or a sentence that neither denies nor
-    limits anything, names no fact, and is not about what the *body* is about. Words of
-    the *title* are repeated in headers and count for nothing.
-    """
-    words = _without_phrases(list(added))
-    furniture = sum(word in FURNITURE for word in words)
-    strict = [w for w in words if w in NEGATIONS or (w in VALIDITY - FURNITURE)]
-    if strict:
-        return tuple(strict)
-    if furniture >= max(1, FURNITURE_SHARE * len(words)):
-        return tuple(word for word in words if word in UNITS)
-    facts = [w for w in words if w in _FACTS or _numeric(w)]
-    if facts:
-        return tuple(facts)
-    known = FURNITURE | _stop_words() | frozenset(title)
-    own = [word for word in words if word not in known and len(word) > 1]
-    shared = [word for word in own if word in body]
-    on_topic = len(own) >= ON_TOPIC_WORDS and len(shared) >= ON_TOPIC_SHARE * len(own)
-    return tuple(own) if on_topic else ()
-
-
 def _numeric(word: str) -> bool:
     return word[-1].isdigit()
-
-
-def _without_phrases(words: list[str]) -> list[str]:
-    for phrase in HARMLESS:
-        for start in range(len(words) - len(phrase), -1, -1):
-            if words[start : start + len(phrase)] == phrase:
-                words[start : start + len(phrase)] = [_SOME_FURNITURE]
-    return words
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    return frozenset().union(*map(stop_words, _LANGUAGES))

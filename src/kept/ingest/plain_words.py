@@ -10,14 +10,16 @@ from zlib import crc32
 SKETCH_WORDS = 5
 SKETCH_KEYS = 6
 SKETCH_CHARS = 1_000_000
+OPERATOR_CHARS = 64
 NO_SKETCH = frozenset[int]()
 
+# Without those that strike a word out: a text without them says the reverse.
 _TAGS = (
     "a abbr address article aside audio b blockquote body br button caption center cite"
-    " code col colgroup dd del details dfn div dl dt em figcaption figure font footer"
+    " code col colgroup dd details dfn div dl dt em figcaption figure font footer"
     " form h1 h2 h3 h4 h5 h6 head header hr html i iframe img input ins kbd label li"
-    " link main mark meta nav ol option p picture pre q s samp script section select"
-    " small source span strike strong style sub summary sup svg table tbody td textarea"
+    " link main mark meta nav ol option p picture pre q samp script section select"
+    " small source span strong style sub summary sup svg table tbody td textarea"
     " tfoot th thead time title tr tt u ul var video wbr"
 ).replace(" ", "|")
 _TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]*)?/?>|<!doctype[^>]*>")
@@ -40,24 +42,48 @@ _ODD = str.maketrans(
     | dict.fromkeys("\u201c\u201d\u201e\u201f\u00ab\u00bb", '"')
     | dict.fromkeys("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 )
-_HYPHEN = re.compile(r"(?<=[^\W\d_])-[ \t]*\n?[ \t]*(?=[^\W\d_])")
+# What was re-signed was not resigned.
+_AGAIN = (
+    "(?:act|bound|count|cover|creat|dress|form|fuse|lay|lease|mark|pose|press|sent|serve"
+    "|sign|solve|sort|store|strain|treat)"
+)
+_HYPHEN = re.compile(
+    rf"-(?<=[^\W\d_]-)(?:[ \t]*\n[ \t]*|(?!(?<=\bre-){_AGAIN})[ \t]*)(?=[^\W\d_])"
+)
+# "10²" is not "102", and "2½" not "21/2", which is what NFKC makes of them.
+_RAISED = re.compile("(?<=\\d)([\u2070\u00b9\u00b2\u00b3\u2074-\u2079\u207a\u207b]+)")
+_FRACTION = re.compile("(?<=\\d)(?=[\u00bc-\u00be\u2150-\u215e])")
+_MINUS = re.compile("\u2212\\s+(?=\\d)")
+# An operator between two operands. A ">" or a "*" can be a quotation mark or a bullet,
+# also inside of lines that were joined.
+_OPERATOR = re.compile(
+    r"[=/](?<=\s.)(?=\s+\S)|>(?<=[ \t].)(?=[ \t]+(?:[-+.$\u20ac]?\d|\w\b))"
+    r"|\*(?<=[ \t].)(?=[ \t]+[\w(])"
+)
+_EMPTY_CELL = re.compile(r"\|[ \t]+(?=\|)")
+# "No, it is" and "no it is" are not the same answer.
+_ANSWERS = ("no", "nein", "non", "não", "nee", "nej", "nie", "нет")
+_ANSWER = re.compile(rf"\b({'|'.join(_ANSWERS)}),")
 _SCRIPT_WITHOUT_SPACES = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"
 )
 _SPACELESS = re.compile(rf"[{_SCRIPT_WITHOUT_SPACES}]")
 # What is around a word; a mark of exclamation before it may be a "not" in code.
-_AROUND = '.,;:()[]"*_?`\u00a1\u00bf'
+_AROUND = '.,;:()[]"*_`\u00a1\u00bf'
+_OPERATED = "\x00"
 # A sign belongs to its number; a currency, an operator and a tick are words.
 _WORD = re.compile(
-    r"(?<![\w)\]])-\d+(?:[.,:/]\d+)*|\d+(?:[.,:/]\d+)*"
+    r"(?:(?<![\w)\]])-)?\d+(?:[.,:/]\d+)*(?:e[-+]\d+)?"
     rf"|[{_SCRIPT_WITHOUT_SPACES}]"
-    rf"|[^\W\d_{_SCRIPT_WITHOUT_SPACES}]+"
+    rf"|[^\W\d_{_SCRIPT_WITHOUT_SPACES}]+{_OPERATED}?"
     r"|(?<=\w)(?:\+\+|#(?!\w))"
-    r"|[%$\u2030\u20ac\u00a3\u00a5\u20b9\u20a9\u00a2\u00b0\u00b1\u2264\u2265\u2260\u00a9]"
-    r"|(?<![=<>!])(?:[!=]==?|[<>]=)(?![=<>])|<|&&|(?<!\+)\+(?!\+)|(?:^|(?<=\())!(?=[^\W\d_(])"
+    r"|[%$\u2030\u20ac\u00a3\u00a5\u20b9\u20a9\u00a2\u00b0\u00b1\u00a9\u00ac\u00d7\u00f7\u2032]"
+    r"|[\u2200-\u2218\u221a-\u22c4\u22c6-\u22ff]"
+    r"|(?<![=<>!])(?:[!=]==?|[<>]=)(?![=<>])|<|&&?|\|\||(?<!\+)\+(?!\+)"
+    r"|(?<![\w!?)\]\[])!(?=[\w(])|\?(?!\w)|\^(?=[\d-])|~~|~(?=\d)"
+    rf"|(?<=[\w)\]])[>/*=](?=[\w(\[$-])|(?<={_OPERATED})[>/*=]"
     r"|[\u2190-\u21ff\u2610-\u2612\u2705-\u27bf\U0001f300-\U0001faff]"
 )
-_DIGITS = re.compile(r"\d+")
 _NAME = re.compile(r"(?<=[\w,;:] )[^\W\d_a-z]\w+")
 _NOT = re.compile(r"\b(?:(ca|wo|sha|ai)|([^\W\d_]*))n't\b|\bcannot\b")
 _VERBS = {"ca": "can", "wo": "will", "sha": "shall", "ai": "is"}
@@ -73,6 +99,8 @@ def plain_words(text: str, markup: Markup = "shown") -> list[str]:
     wiki macros and comments, or kept with the names of tags and languages, and with
     the targets of links unless they are *unlinked*.
     """
+    if not text.isascii():
+        text = _MINUS.sub("-", _FRACTION.sub(" ", _RAISED.sub(r"^\1", text)))
     folded = unicodedata.normalize("NFKC", text).casefold().translate(_ODD)
     if markup != "kept" and _SOME_MARKUP.search(folded):
         folded = _without_markup(folded, markup)
@@ -80,6 +108,12 @@ def plain_words(text: str, markup: Markup = "shown") -> list[str]:
         folded = _HYPHEN.sub("", folded)
     if "'" in folded or "cannot" in folded:
         folded = _NOT.sub(_long_form, folded).replace("'", " ")
+    if any(f"{answer}," in folded for answer in _ANSWERS):
+        folded = _ANSWER.sub(rf"\1{_OPERATED}", folded)
+    if any(sign in folded for sign in ">=/*"):
+        folded = _OPERATOR.sub(_operator, folded)
+    if "|" in folded:
+        folded = _EMPTY_CELL.sub("|| ", folded)
     spaceless = not folded.isascii() and _SPACELESS.search(folded) is not None
     words: list[str] = []
     for token in folded.split():
@@ -101,17 +135,17 @@ def has_markup(text: str) -> bool:
     return "](" in text or "{{" in text or _TAG.search(text) is not None
 
 
-def unseen_words(text: str) -> list[str]:
-    """Return words that a reader does not see, in order of their kinds.
+def unseen_parts(text: str) -> list[str]:
+    """Return what a reader does not see, in order of its kinds.
 
-    They are the numbers in targets of links, and what macros and tags are given.
+    That is the targets of links, and what macros and tags are given, each in words.
     """
-    folded = text.casefold()
-    targets = _TARGET.findall(folded) if "](" in folded else ()
-    numbers = [number for target in targets for number in _DIGITS.findall(target)]
-    given = [macro[1] for macro in _MACRO.findall(folded)] if "{{" in folded else []
-    given += _ATTRIBUTES.findall(folded) if "<" in folded else ()
-    return numbers + [word for one in given for word in _WORD.findall(one)]
+    folded = text.casefold().replace("-\n", "-")  # as a wrapped line ends
+    parts = _TARGET.findall(folded) if "](" in folded else []
+    parts += [macro[1] for macro in _MACRO.findall(folded)] if "{{" in folded else []
+    parts += _ATTRIBUTES.findall(folded) if "<" in folded else []
+    words = (" ".join(_WORD.findall(part)) for part in parts)
+    return [part for part in words if part]
 
 
 def sketch_of(text: str) -> frozenset[int]:
@@ -130,6 +164,17 @@ def sketch_of(text: str) -> frozenset[int]:
         int.from_bytes(blake2b(run.encode(), digest_size=8).digest(), "big") >> 1
         for run in runs
     )
+
+
+def _operator(found: re.Match[str]) -> str:
+    """Return an operator marked as one if something stands before it on its line."""
+    before = found.string[max(0, found.start() - OPERATOR_CHARS) : found.start()]
+    operand = before.rstrip(" \t")[-1:]
+    if found[0] == "*":
+        layout = not (operand.isalnum() or operand == ")")
+    else:
+        layout = found[0] == ">" and operand in "\n>|"
+    return found[0] if layout else f"{_OPERATED}{found[0]}"
 
 
 def _without_markup(text: str, markup: Markup) -> str:
