@@ -68,6 +68,13 @@ _MAX_CAPITALS_CHARS = 60
 _MIN_CAPITALS = 3
 _SENTENCE_ENDS = tuple(".,;:!?。、！？")  # noqa: RUF001 -- full-width marks are meant
 _WORD = re.compile(r"\w+")
+_JUNK_TITLE = re.compile(
+    r"microsoft (?:word|powerpoint|excel)|untitled|\(?anonymous|.*\.\w{2,5}$|\W*$"
+    r"|(?:document|dokument|presentation|slide|page|folie|book|mappe|title|no title)"
+    r" ?\d*$|powerpoint[- ]pr|this (?:file|document) (?:was|is) |automatically gener"
+    r"|(?:new |ohne |sans )(?:document|titel|titre)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,12 @@ def title_of(text: str) -> str:
             if heading and heading.text:
                 return heading.text[:MAX_TITLE_CHARS]
     return next(filter(None, lines), "")[:MAX_TITLE_CHARS]
+
+
+def sensible_title(declared: str) -> str:
+    """Return a title that a file declares, or nothing if a program wrote it there."""
+    title = " ".join(declared.split())
+    return "" if _JUNK_TITLE.match(title) else title
 
 
 def is_underline(line: str) -> bool:

@@ -1,7 +1,7 @@
 """DOM: a page as a tree of plain objects, built and walked without recursion."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -28,7 +28,10 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """An element that shows, with *chars* of text, *linked* of them in its *links*."""
+    """An element that shows, with *chars* of text, *linked* of them in its *links*.
+
+    *marker* is what an item begins with, where it is not for its list to say.
+    """
 
     tag: str
     attributes: Mapping[str, str | None] = field(default_factory=dict)
@@ -36,6 +39,20 @@ class Element:
     chars: int = 0
     linked: int = 0
     links: int = 0
+    marker: str = ""
+
+    @classmethod
+    def of(
+        cls, tag: str, children: Iterable["Element | str"], **attributes: str
+    ) -> "Element":
+        """Return an element with *children*, their text counted."""
+        made = cls(tag, attributes, list(children))
+        for child in made.children:
+            if isinstance(child, str):
+                made.chars += len("".join(child.split()))
+            else:
+                made.chars += child.chars
+        return made
 
     @property
     def own(self) -> int:

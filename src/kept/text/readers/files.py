@@ -11,12 +11,8 @@ from typing import Any, BinaryIO
 from kept.errors import InputError, UnreadableSourceError
 from kept.text.draft import Draft, DraftPiece, merged
 from kept.text.encodings import declared_charset, decode, encoding_of, lines_of
-from kept.text.readers.formats import (
-    parse_yaml,
-    read_docx,
-    read_pdf,
-    split_front_matter,
-)
+from kept.text.readers.docx import read_docx
+from kept.text.readers.formats import parse_yaml, read_pdf, split_front_matter
 from kept.text.readers.html import read_page
 from kept.text.readers.tables import (
     RowText,
@@ -26,7 +22,7 @@ from kept.text.readers.tables import (
     nobody,
     table_rows,
 )
-from kept.text.sections import MAX_TITLE_CHARS, title_of
+from kept.text.sections import MAX_TITLE_CHARS, sensible_title, title_of
 from kept.text.streams import blank, rewindable
 
 Reading = Iterator[Draft | InputError]
@@ -334,12 +330,12 @@ def _read_document(data: bytes, kind: str, source: _Source) -> Draft:
 
 def _read_pdf(data: bytes, source: _Source) -> _Content:
     text, title = read_pdf(data, source.uri)
-    return _Content(text, declared={"title": title})
+    return _Content(text, title=sensible_title(title))
 
 
 def _read_docx(data: bytes, source: _Source) -> _Content:
-    text, title = read_docx(data, source.uri)
-    return _Content(text, declared={"title": title})
+    text, title, notes = read_docx(data, source.uri)
+    return _Content(text, title=sensible_title(title), notes=notes)
 
 
 def _read_html(data: bytes, source: _Source) -> _Content:

@@ -237,6 +237,8 @@ def _is_main(element: Element) -> bool:
 def _root(body: Element, furniture: frozenset[Element]) -> Element:
     """Return the smallest element that says it holds the content, else the body."""
     found, most = body, _own(body, furniture)
+    if most < LEAST_TEXT:
+        return body
     for share, wanted in ((LEAST_SHARE, _is_main), (CONTENT_SHARE, _is_content)):
         roots = [one for one in _below(body, furniture) if wanted(one)]
         for element in roots[:MOST_ROOTS]:

@@ -159,6 +159,8 @@ class _Writer:
         return True
 
     def _bullet(self, element: Element) -> str:
+        if element.marker:
+            return element.marker
         numbers = self.numbers[-1] if self.numbers else None
         if numbers is None:
             return "- "
