@@ -33,9 +33,8 @@ ROOT = Path(__file__).parents[1]
 LAST = 20
 READ_AT_ONCE = 1 << 22
 KINDS = {
-    "warm": {"cold": False, "read_ahead": 0.5},
-    "cold, read ahead": {"cold": True, "read_ahead": 0.5},
-    "cold, not read ahead": {"cold": True, "read_ahead": 0.0},
+    "warm": {"cold": False},
+    "cold": {"cold": True},
 }
 
 
@@ -85,13 +84,12 @@ def bytes_read() -> int:
     return int(dict(line.split(": ") for line in lines)["read_bytes"])
 
 
-def asked(folder: Path, count: int, read_ahead: float, *, cold: bool) -> dict[str, Any]:
+def asked(folder: Path, count: int, *, cold: bool) -> dict[str, Any]:
     """Return how long each question took, in this process."""
     questions = corpus.questions("in-domain", count)
     embedder = Known(questions)
     (forget if cold else remember)(folder)
     before, times, busy = bytes_read(), [], []
-    os.environ["KEPT_STORE_READ_AHEAD"] = str(read_ahead)
     settings = Settings.of({"store": str(folder), "record_queries": "off"})
     began, used = time.perf_counter(), time.process_time()
     with KnowledgeBase(settings) as base:
@@ -149,9 +147,7 @@ def page(found: dict[str, dict[str, float]], size: int, count: int) -> str:
         f"{size:,} chunks, {count} questions",
         "Milliseconds, without embedding.\n"
         "*first* includes opening the store; *CPU* is the time of all threads.\n"
-        "Cold: none of the store's files are in the page cache at the start.\n"
-        "*read ahead* is the default and begins with the second question; "
-        "`KEPT_STORE_READ_AHEAD=0` switches it off.",
+        "Cold: none of the store's files are in the page cache at the start.",
         ("", *names),
         [
             (kind, *(f"{row[name]:,.1f}" for name in names))

@@ -29,13 +29,6 @@ class Settings(PresetSettings):
         le=1_000,
         description="How many connections one process has to a PostgreSQL at most",
     )
-    store_read_ahead: float = Field(
-        default=0.5,
-        ge=0.0,
-        le=0.9,
-        description="Share of the free memory that a folder's files may be read into "
-        "before queries need them, from a process's second search on (0: never)",
-    )
     store_replica: SecretStr | None = Field(
         default=None,
         description="URLs of PostgreSQL replicas that answer searches, separated by "

@@ -183,8 +183,7 @@ def any_store_of(settings: Settings, *, writable: bool) -> ManagedStore:
     """Return the store that the settings name, in whatever state it is."""
     folder = folder_of(settings.store)
     if folder is not None:
-        share = settings.store_read_ahead
-        return SqliteStore(folder, writable=writable, read_ahead=share)
+        return SqliteStore(folder, writable=writable)
     opened: ManagedStore = server_of(settings.store).open_store(
         settings, writable=writable
     )

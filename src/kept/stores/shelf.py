@@ -1,6 +1,6 @@
 """A shelf: a snapshot of one tenant, as a query reads it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,10 +27,6 @@ DEEPER = 8
 READ_AT_ONCE = 1_000
 
 Keys = NDArray[np.int64]
-
-
-def untouched(keys: Sequence[int]) -> None:
-    """Leave chunks to be read when they are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +81,6 @@ class SqlShelf:
     total_length: int
     documents: dict[int, Document]
     read: dict[int, _Read] = field(default_factory=dict)
-    touch: Callable[[Sequence[int]], None] = untouched
 
     def languages(self) -> list[str | None]:
         """Return the languages of the chunks, the most common first.
@@ -226,7 +221,6 @@ class SqlShelf:
         wanted = [key for key in keys if key not in self.read]
         for start in range(0, len(wanted), READ_AT_ONCE):
             part = wanted[start : start + READ_AT_ONCE]
-            self.touch(part)
             numbers = dict.fromkeys(key >> ORD_BITS for key in part)
             unknown = [number for number in numbers if number not in self.documents]
             if unknown:

@@ -32,10 +32,8 @@ from kept.stores.shelf import SqlShelf
 from kept.stores.sql import Connection, first
 from kept.stores.sqlite.connection import SqliteDatabase
 from kept.stores.sqlite.documents import SqliteBooks
-from kept.stores.sqlite.index.read_ahead import ReadAhead
 from kept.stores.sqlite.index.tenant import TenantIndexes
 from kept.stores.sqlite.reembed import SqliteReembedding
-from kept.stores.sqlite.row_prefetch import Touching
 from kept.stores.writer import SqlIntake
 
 FILE = "kept.sqlite"
@@ -51,9 +49,7 @@ class SqliteStore(Catalogue):
     database: SqliteDatabase
     overriding = "UPDATE tenants SET overrides = ? WHERE no = ?"
 
-    def __init__(
-        self, folder: Path, *, writable: bool = True, read_ahead: float = 0.0
-    ) -> None:
+    def __init__(self, folder: Path, *, writable: bool = True) -> None:
         self.where = str(folder)
         self.folder = _wherever_we_go(folder)
         if writable:
@@ -66,8 +62,6 @@ class SqliteStore(Catalogue):
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
         self._documents: dict[tuple[int, int], dict[int, Document]] = {}
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
-        self._touching = Touching(self.database.reading)
-        self.ahead = ReadAhead(self.database.path, read_ahead)
 
     @property
     def books(self) -> Books:
@@ -76,8 +70,6 @@ class SqliteStore(Catalogue):
 
     def close(self) -> None:
         """Let go of every file."""
-        self.ahead.close()
-        self._touching.close()
         for indexes in self._indexes.values():
             indexes.close()
         self._indexes.clear()
@@ -130,8 +122,6 @@ class SqliteStore(Catalogue):
                     # Another thread may have moved the indexes on between catching up
                     # and locking; then begin again with a new snapshot.
                     if indexes.hold(seq):
-                        if isinstance(indexes, TenantIndexes):
-                            self.ahead.searched(indexes.folder, indexes.files)
                         embedder = embedder_in(connection)
                         yield self.shelf_kind(
                             connection=connection,
@@ -142,7 +132,6 @@ class SqliteStore(Catalogue):
                             chunks=chunks,
                             total_length=terms,
                             documents=self._documents_at(no, seq),
-                            touch=self._touching,
                         )
                         return
 

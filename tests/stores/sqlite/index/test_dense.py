@@ -447,3 +447,16 @@ def test_killing_the_writer_loses_nothing_that_was_applied(tmp_path: Path) -> No
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         assert len(index) == len(keys)
         assert index.vectors(keys).tobytes() == vectors.astype(np.float32).tobytes()
+
+
+def test_a_system_without_advice_reads_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Advice about rows that will be read is for speed alone, and not everywhere."""
+    query = units(np.random.default_rng(5), 1)[0]
+    monkeypatch.delattr("os.posix_fadvise", raising=False)
+
+    found = answer(filled(tmp_path / "i", 1200, BY_CODES), query, 20)
+
+    vectors = units(np.random.default_rng(0), 1200)
+    assert found == exact(query, keyed(np.arange(1200)), vectors, 20)

@@ -123,11 +123,6 @@ class DenseIndex:
         """How long a vector is."""
         return self._contents.dimension
 
-    @property
-    def file(self) -> Path:
-        """The file that searches read from; the rest is in memory once opened."""
-        return self._contents.files.vectors_path
-
     def __len__(self) -> int:
         return len(self._contents)
 

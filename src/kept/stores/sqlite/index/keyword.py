@@ -50,7 +50,6 @@ _DEEPEST = 8192
 # The engine adds up float32 scores; a bound on the exact score has to allow for their
 # rounding.
 _FLOAT32_SLACK = 1.0 + 1e-4
-_SEARCHED = (".fast", ".fieldnorm", ".idx", ".term")
 
 Exact = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 
@@ -141,10 +140,6 @@ class KeywordIndex:
     def close(self) -> None:
         """Flush; the object is not used afterwards."""
         self.flush()
-
-    def files(self) -> list[Path]:
-        """Return the files that searches read from."""
-        return sorted(p for p in self._folder.iterdir() if p.suffix in _SEARCHED)
 
     def keys(self) -> NDArray[np.int64]:
         """Return every key that is held, in order."""

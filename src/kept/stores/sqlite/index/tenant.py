@@ -87,11 +87,6 @@ class TenantIndexes:
         """Return the vectors as the index itself holds them, for comparison."""
         return self.dense.vectors(keys)
 
-    def files(self) -> list[Path]:
-        """Return the files that queries read, those first that they read most of."""
-        words = self._keyword
-        return [*(words.files() if words else ()), self.dense.file]
-
     def close(self) -> None:
         """Let go of files and memory."""
         with self.lock.writing():

@@ -19,6 +19,7 @@ import secrets
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import StoreCorruptError, StoreError, StoreFullError
-from kept.stores.sqlite.index.page_cache import FilePages
 
 FORMAT = 1
+# About 64 questions. Later on most rows are in memory, and advice about them costs as
+# much as reading them: 0.6 ms a question.
+ADVISED_READS = 512
 
 Scored = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -109,7 +112,7 @@ class RowFiles:
         self.folder = folder
         self.manifest = manifest
         self._map: NDArray[np.float32] = np.empty((0, manifest.dimension), np.float32)
-        self._pages: FilePages | None = None
+        self._advised = ADVISED_READS
 
     @classmethod
     def create(cls, folder: Path, dimension: int) -> "RowFiles":
@@ -201,11 +204,27 @@ class RowFiles:
     def gathered(self, rows: NDArray[np.integer], upto: int) -> NDArray[np.float32]:
         """Return a copy of *rows*, all of which are among the first *upto*."""
         mapped = self.rows(upto)
-        if self._pages is None:
-            self._pages = FilePages(self.vectors_path)
-        self._pages.want_rows(rows, 4 * self.manifest.dimension)
+        if self._advised:
+            self._advised -= 1
+            self._warm(rows)
         copied: NDArray[np.float32] = mapped[rows]
         return copied
+
+    def _warm(self, rows: NDArray[np.integer]) -> None:
+        """Ask the system to read *rows* together, where it takes such advice.
+
+        Mapped pages are read one after the other, each with 128 KiB around it.
+        Measured: 400 rows of 100,000 take 161 ms and 146 MiB, with advice 6 ms and 2.
+        """
+        advise = getattr(os, "posix_fadvise", None)
+        if advise is None:
+            return
+        width = 4 * self.manifest.dimension
+        # Another process may have rebuilt the index and deleted the file, which we
+        # still have mapped.
+        with suppress(FileNotFoundError), self.vectors_path.open("rb") as file:
+            for offset in (np.sort(rows).astype(np.int64) * width).tolist():
+                advise(file.fileno(), offset, width, os.POSIX_FADV_WILLNEED)
 
     def append(
         self,
