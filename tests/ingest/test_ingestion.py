@@ -247,6 +247,30 @@ def test_text_beyond_the_cap_is_counted_not_lost_in_silence(make_base: Make) -> 
     )
 
 
+def test_no_document_is_cut_short_unless_it_is_asked_for(make_base: Make) -> None:
+    """There is no cap, but for the grants preset, which keeps its 200 chunks."""
+    text = "\n\n".join(f"Paragraph {n} about the harbour. " * 20 for n in range(210))
+
+    [whole] = taken(make_base("whole"), handed("a.txt", text))
+    [grants] = taken(make_base("grants", preset="grants"), handed("a.txt", text))
+
+    assert (whole.chunks > 200, whole.chars_left_out) == (True, 0)
+    assert (grants.chunks, grants.chars_left_out > 0) == (200, True)
+
+
+def test_lifting_the_cap_takes_in_what_it_left_out(make_base: Make) -> None:
+    """An unchanged file is read again if a part of it is missing."""
+    taken(make_base("same", max_chunks=2), handed("a.txt", LONG))
+    lifted = make_base("same")
+
+    [again] = taken(lifted, handed("a.txt", LONG))
+    [unchanged] = taken(lifted, handed("a.txt", LONG))
+
+    assert (again.status, again.chars_left_out) == ("described", 0)
+    assert again.chunks > 2
+    assert unchanged.status == "unchanged"
+
+
 def test_an_unreadable_text_is_reported_and_the_rest_goes_on(
     base: KnowledgeBase,
 ) -> None:

@@ -23,7 +23,7 @@ class Cutting:
     """How a text becomes chunks; *max_chunks* 0 lifts the cap."""
 
     max_chars: int = 800
-    max_chunks: int = 200
+    max_chunks: int = 0
     section_tags: Mapping[str, Sequence[str]] = field(
         default_factory=lambda: DEFAULT_SECTION_TAGS, hash=False
     )

@@ -17,7 +17,7 @@ from kept.ingest.duplicates import (
     SoughtText,
 )
 from kept.ingest.ports import Crew, Intake
-from kept.ingest.receipts import Changes, NewDocument, Receipt, Source
+from kept.ingest.receipts import Changes, KnownSource, NewDocument, Receipt, Source
 from kept.ingest.storing import Decided, Prepared, Storing, created, unchanged
 from kept.ingest.window import Ahead, Work
 from kept.kernel.cosines import products
@@ -137,7 +137,8 @@ class Ingest:
     def _prepared(self, item: Handed) -> Prepared | Receipt:
         """Read and cut one text, unless its source is unchanged or unreadable."""
         known = self.intake.source(item.source.uri)
-        if known and known.live and known.raw_sha256 == item.source.raw_sha256:
+        same = known and known.live and known.raw_sha256 == item.source.raw_sha256
+        if known and same and not self._cut_short(known):
             return unchanged(item.source, known.document_id, known.alias_id)
         try:
             draft = item.read()
@@ -162,6 +163,10 @@ class Ingest:
             before=before,
             reworded=changes.reworded,
         )
+
+    def _cut_short(self, known: KnownSource) -> bool:
+        """Return whether a cap that is lifted now left a part of a document out."""
+        return known.chars_left_out > 0 and not self.cutting.max_chunks
 
     def _begin(
         self, window: Sequence[Prepared | Receipt], ahead: Ahead[Receipt]

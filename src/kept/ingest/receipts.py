@@ -71,6 +71,7 @@ class KnownSource:
     document_id: str
     alias_id: str | None
     live: bool
+    chars_left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

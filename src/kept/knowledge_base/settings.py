@@ -106,12 +106,12 @@ class Settings(PresetSettings):
     chunk_chars: int = Field(
         default=800, ge=50, le=100_000, description="About how long a chunk gets"
     )
-    max_chunks: int = Field(
-        default=200,
+    max_chunks: int | None = Field(
+        default=None,
         ge=0,
         le=1_000_000,
         description="Chunks of a document at most; the ledger says what was left out "
-        "(0 lifts the cap)",
+        "(0: no cap; none: no cap either, but 200 with the grants preset)",
     )
     whole_page: bool = Field(
         default=False,

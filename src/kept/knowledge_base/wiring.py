@@ -46,6 +46,7 @@ from kept.text.tokens import analysis_id
 
 Progress = Callable[[str, int, int], None]
 GRANTS_NEWEST = 200
+GRANTS_CHUNKS = 200
 EMBEDDERS = ("minilm", "hash", "openai")
 RERANKERS = ("none", "relevance", "endpoint", "endpoint-logits", "llm")
 PLUGGED_EMBEDDERS = "kept.embedders"
@@ -438,8 +439,11 @@ def read_options_of(settings: Settings, **given: Any) -> ReadOptions:  # noqa: A
 
 
 def cutting_of(settings: Settings) -> Cutting:
-    """Return how texts are cut."""
-    return Cutting(max_chars=settings.chunk_chars, max_chunks=settings.max_chunks)
+    """Return how texts are cut; the grants preset has a cap of its own."""
+    most = settings.max_chunks
+    if most is None:
+        most = GRANTS_CHUNKS if settings.preset == "grants" else 0
+    return Cutting(max_chars=settings.chunk_chars, max_chunks=most)
 
 
 def configuration_of(plan: Plan, embedder: Embedder, calibration: str) -> str:

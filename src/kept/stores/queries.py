@@ -163,7 +163,7 @@ def known_source(connection: Connection, tenant: int, uri: str) -> KnownSource |
     """Return what is remembered of a source, if it was ever seen."""
     row = first(
         connection,
-        "SELECT s.uri, s.raw_sha256, d.id, s.alias_id, d.live"
+        "SELECT s.uri, s.raw_sha256, d.id, s.alias_id, d.live, d.chars_left_out"
         " FROM sources s JOIN documents d ON d.no = s.document_no"
         " WHERE s.tenant_no = ? AND s.uri = ?",
         (tenant, uri),
@@ -176,6 +176,7 @@ def known_source(connection: Connection, tenant: int, uri: str) -> KnownSource |
         document_id=row[2],
         alias_id=row[3],
         live=bool(row[4]),
+        chars_left_out=row[5],
     )
 
 

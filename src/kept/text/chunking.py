@@ -16,7 +16,6 @@ from kept.text.sections import (
 )
 
 MAX_CHARS = 800
-MAX_CHUNKS = 200
 
 _FENCES = ("```", "~~~")
 # One class of characters first: the search skips to it at the speed of C.
@@ -65,7 +64,7 @@ def chunk_text(
     text: str,
     *,
     max_chars: int = MAX_CHARS,
-    max_chunks: int = MAX_CHUNKS,
+    max_chunks: int = 0,
     section_tags: Mapping[str, Sequence[str]] = DEFAULT_SECTION_TAGS,
 ) -> Chunking:
     """Cut *text* into passages of at most *max_chars* characters.

@@ -344,6 +344,29 @@ def test_the_cap_says_what_it_left_out(tmp_path: Path) -> None:
     assert (lifted["chunks"] > 3, lifted["chars_left_out"]) == (True, 0)
 
 
+def test_what_a_cap_left_out_stands_in_the_last_line(docs: Path) -> None:
+    """The summary names the cap and how to lift it, and --strict makes it an error."""
+    (docs / "long.txt").write_text("A sentence about the harbour. " * 300)
+    cap = ("ingest", docs, "--store", docs.parent / "s", *HASH, "--max-chunks", 3)
+
+    ran = kept(*cap)
+    strict = kept(*cap, "--strict")
+
+    assert ran.code == 0
+    last = ran.out.splitlines()[-1]
+    assert last.startswith("cut short: 1 document, of which 6,")
+    assert last.endswith("the cap is 3 chunks (--max-chunks 0 lifts it)")
+    assert strict.code == 0, "nothing was cut short this time"
+
+
+def test_a_skipped_file_is_an_error_if_asked_for(docs: Path) -> None:
+    """With --strict, a pipeline notices what was passed over."""
+    (docs / "image.heic").write_bytes(b"\0")
+
+    assert take_in(docs).code == 0
+    assert take_in(docs, "--strict").code == 7
+
+
 def test_a_url_that_is_not_allowed_is_refused(tmp_path: Path) -> None:
     """Hosts are fetched from only when they are on the list."""
     ran = kept(

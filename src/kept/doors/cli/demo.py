@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from kept.doors.cli import options
-from kept.doors.cli.ingest import handing_of, summary, take_in
+from kept.doors.cli.ingest import handing_of, take_in
 from kept.doors.cli.output import say, shortened
 from kept.evaluation import examples
 from kept.knowledge_base.base import KnowledgeBase
@@ -30,8 +30,7 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
     say("Taking in the example handbook")
     with options.opened(settings, make=True) as base:
         handing = handing_of(settings)
-        counts = take_in(base, handing, [handbook], as_json=False)
-        say(summary(counts))
+        say(take_in(base, handing, [handbook], as_json=False).summary())
         cited = _ask(base, CITED, "a passage to cite")
         _ask(base, IDENTIFIER, "an identifier, as typed")
         _ask(base, JAPANESE, "a question in Japanese")

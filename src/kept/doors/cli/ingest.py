@@ -3,6 +3,7 @@
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,7 +18,7 @@ from kept.ingest.receipts import Receipt
 from kept.ingest.sources import Handing, Met, checked_names
 from kept.knowledge_base.base import KnowledgeBase
 from kept.knowledge_base.settings import Settings
-from kept.knowledge_base.wiring import fetch_limits_of, read_options_of
+from kept.knowledge_base.wiring import cutting_of, fetch_limits_of, read_options_of
 from kept.search.render import receipt_json
 
 if TYPE_CHECKING:
@@ -71,7 +72,9 @@ def ingest(
     ] = False,
     max_chunks: Annotated[
         int | None,
-        typer.Option("--max-chunks", help="Chunks of a document; 0 lifts the cap."),
+        typer.Option(
+            "--max-chunks", help="Chunks of a document at most; 0 lifts the cap."
+        ),
     ] = None,
     whole_page: Annotated[
         bool | None,
@@ -89,6 +92,10 @@ def ingest(
             help="Read, cut and embed on a Ray cluster: HOST:PORT, or local.",
         ),
     ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Fail if a file is skipped or cut short, too."),
+    ] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Take documents into the knowledge base; what is there already is reused.
@@ -121,12 +128,48 @@ def ingest(
         _workers(ray, settings) as workers,
         options.opened(settings, make=True) as base,
     ):
-        counts = take_in(base, handing, paths, as_json=as_json, workers=workers)
+        totals = take_in(base, handing, paths, as_json=as_json, workers=workers)
     skips.tell_rest()
     if not as_json:
-        say(", ".join((summary(counts), *skips.summary())))
-    if counts.get("failed"):
+        say(", ".join((totals.summary(), *skips.summary())))
+        for told in totals.cut_short(cutting_of(settings).max_chunks):
+            say(told)
+    if totals.failed or (strict and (skips.count or totals.chars_left_out)):
         raise typer.Exit(SOME_FAILED)
+
+
+@dataclass
+class Totals:
+    """How many texts had which status, and how much of them a cap left out."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    documents_cut: int = 0
+    chars_left_out: int = 0
+
+    def add(self, receipt: Receipt) -> None:
+        """Count a receipt."""
+        self.statuses[receipt.status] += 1
+        self.documents_cut += receipt.chars_left_out > 0
+        self.chars_left_out += receipt.chars_left_out
+
+    @property
+    def failed(self) -> int:
+        """How many texts could not be taken in."""
+        return self.statuses["failed"]
+
+    def summary(self) -> str:
+        """Return how many of each there were."""
+        counted = ", ".join(f"{count} {name}" for name, count in self.statuses.items())
+        return counted or "nothing to take in"
+
+    def cut_short(self, most: int) -> Iterator[str]:
+        """Yield what the cap of *most* chunks left out, if anything."""
+        if self.chars_left_out:
+            yield (
+                f"cut short: {counted(self.documents_cut, 'document')}, of which "
+                f"{self.chars_left_out:,} characters cannot be found; the cap is "
+                f"{counted(most, 'chunk')} (--max-chunks 0 lifts it)"
+            )
 
 
 class Skips:
@@ -141,6 +184,11 @@ class Skips:
         self._reasons[reason] += 1
         if self._shown is None or self._reasons.total() <= self._shown:
             complain(f"skipped {path}: {reason}")
+
+    @property
+    def count(self) -> int:
+        """How many files were skipped."""
+        return self._reasons.total()
 
     def tell_rest(self) -> None:
         """Say how many were not named."""
@@ -174,16 +222,16 @@ def take_in(
     *,
     as_json: bool,
     workers: "RayWorkers | None" = None,
-) -> dict[str, int]:
+) -> Totals:
     """Ingest, print each receipt as it is stored, and count them by status."""
-    counts: dict[str, int] = {}
+    totals = Totals()
     sizes: deque[int] = deque()
     done = 0
     options.fetch_model(base.settings)
     with byte_bar("ingesting", paths) as report:
         try:
             for receipt in _receipts(base, handing, paths, sizes, workers):
-                counts[receipt.status] = counts.get(receipt.status, 0) + 1
+                totals.add(receipt)
                 done += sizes.popleft() if sizes else 0
                 report(done)
                 if as_json:
@@ -191,10 +239,10 @@ def take_in(
                 elif receipt.status != "unchanged":
                     say(line(receipt))
         except KeptError:
-            if counts and not as_json:
-                say(f"stopped after {summary(counts)}")
+            if totals.statuses and not as_json:
+                say(f"stopped after {totals.summary()}")
             raise
-    return counts
+    return totals
 
 
 def _receipts(
@@ -260,12 +308,6 @@ def _near_miss(miss: Mapping[str, Any]) -> str:
     if words := miss.get("differs_in"):
         return f"like {miss['document_id']}, but differs in: {', '.join(words)}"
     return f"only begins like {miss['document_id']}"
-
-
-def summary(counts: dict[str, int]) -> str:
-    """Return how many of each there were."""
-    counted = ", ".join(f"{count} {status}" for status, count in counts.items())
-    return counted or "nothing to take in"
 
 
 def _check_encoding(encoding: str | None) -> None:
