@@ -48,6 +48,19 @@ def test_the_only_hits_for_a_word_come_before_those_without_it() -> None:
     assert [c.id for c in ranked(relative)] == ["strong", "near", "weak", "far"]
 
 
+def test_words_alone_order_what_the_embedder_cannot_read() -> None:
+    """Candidates have ``meaning`` in a script that is outside the embedder's."""
+    pool = candidates("""
+        near  0.9 meaning=0.4 coverage=0.2 bm25_share=0.1
+        words 0.5 meaning=0.5 coverage=0.9 bm25_share=0.6
+    """)
+
+    kept = FuseAbsolute(0.5, 0.25)(QUERY, pool).kept
+
+    assert {c.id: c.score for c in kept} == {"near": 0.075, "words": 0.45}
+    assert kept[0].signal("dense_norm") == 0.4
+
+
 def test_a_later_wave_follows_an_absolute_order() -> None:
     """Who was recalled later comes later, however strong."""
     pool = candidates("""

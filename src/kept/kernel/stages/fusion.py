@@ -27,7 +27,8 @@ class FuseAbsolute:
     found it; only a later wave of recall ranks after the one before it.
 
     The scale of the cosine is the embedder's: for one whose cosines all lie close
-    together, the words would decide alone.
+    together, the words would decide alone. For a question in a script that the
+    embedder cannot read (its candidates have ``meaning``), BM25 does.
     """
 
     name: ClassVar[str] = "fuse_absolute"
@@ -45,9 +46,15 @@ class FuseAbsolute:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
         demand_new(self.name, pool, "fused")
         dense = column(pool, "cosine")
-        # Chosen leave-one-set-out among 184 orders and weights, see decision 0009.
-        words = 0.5 * (column(pool, "coverage") + column(pool, "bm25_share"))
-        fused = self.dense * dense + self.keyword * words
+        words = column(pool, "bm25_share")
+        if pool.holds("meaning"):
+            # Beside it, cosine and `meaning` make the order worse: decision 0017.
+            dense = column(pool, "meaning")
+            fused = (self.dense + self.keyword) * words
+        else:
+            # Chosen leave-one-set-out among 184 orders and weights: decision 0009.
+            words = 0.5 * (column(pool, "coverage") + words)
+            fused = self.dense * dense + self.keyword * words
         if pool.holds("wave"):
             # Later waves rank after earlier ones, so that a larger k only adds.
             fused -= WAVE_STEP * column(pool, "wave")
