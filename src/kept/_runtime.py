@@ -7,15 +7,22 @@ import sys
 import threading
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterator,
+    Mapping,
+    MutableMapping,
+    Sequence,
+)
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from itertools import chain
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 
 from kept.errors import SettingsError, StoreError
 
@@ -258,6 +265,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in found.split(".") if part)
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -307,6 +315,19 @@ def shared(parts: Sequence[Callable[[], T]]) -> list[T]:
     for place, task in enumerate(handed_out, start=1):
         done.append(own[place] if place in own else task.result())
     return done
+
+
+def in_thread(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return the twin of a *method* for an event loop, which goes on meanwhile."""
+
+    @wraps(method)
+    async def twin(*args: P.args, **kwargs: P.kwargs) -> T:
+        import asyncio  # noqa: PLC0415 -- most programs start without it
+
+        return await asyncio.to_thread(method, *args, **kwargs)
+
+    twin.__doc__ = f"Run `{method.__name__}` in a thread; an event loop goes on."
+    return twin
 
 
 def once_a_process(make: Callable[[], T]) -> Callable[[], T]:

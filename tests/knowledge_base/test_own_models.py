@@ -355,7 +355,7 @@ def test_a_package_offers_models_by_name(tmp_path: Path) -> None:
     ("settings", "problem"),
     [
         ({"embedder": "leters"}, "minilm, hash, openai, broken, letters, missing"),
-        ({"reranker": "cohere"}, "none, relevance, endpoint, llm, longest"),
+        ({"reranker": "cohere"}, "endpoint-logits, llm, longest"),
     ],
 )
 def test_an_unknown_name_lists_those_that_are_known(

@@ -6,7 +6,7 @@ from typing import Any
 
 from kept.kernel.model import Candidate
 from kept.knowledge_base.select import Selecting
-from kept.search.render import candidate_json, decision_json, record_json
+from kept.search.render import candidate_json, decision_json
 from kept.search.retrieve import Found, Request
 from kept.search.select import Given, Passage, pool_of
 
@@ -59,11 +59,12 @@ class FrameworkGuard:
 
 
 def notes_of(found: Found) -> list[dict[str, Any]]:
-    """Return the metadata of each selected passage; the first has the record too."""
-    notes = [_note(found, candidate) for candidate in found.selection.candidates]
-    for note in notes[:1]:
-        note["record"] = record_json(found.selection)
-    return notes
+    """Return the metadata of each selected passage, less than a kilobyte of it.
+
+    Frameworks copy metadata into traces, checkpoints and prompts. The whole record goes
+    to *on_found*; the fingerprints say which state and configuration give it again.
+    """
+    return [_note(found, candidate) for candidate in found.selection.candidates]
 
 
 def _note(found: Found, candidate: Candidate) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     passage_from,
     relevance_of,
 )
+from kept.doors.library import open_knowledge_base  # noqa: E402
 from kept.errors import InputError  # noqa: E402
 from kept.kernel.filter_operators import compared, either, every, neither  # noqa: E402
 from kept.kernel.filters import Filters, filters_of  # noqa: E402
@@ -85,9 +86,8 @@ class KeptRetriever:
 
     def _opened(self) -> KnowledgeBase:
         if self._base is None:
-            self._base = KnowledgeBase(
-                _settings(self.store, self.tenant, self.embedder, self.preset)
-            )
+            given = _given(self.tenant, self.embedder, self.preset)
+            self._base = open_knowledge_base(self.store, **given)
         return self._base
 
     def close(self) -> None:
@@ -232,17 +232,17 @@ class KeptGuard:
 
     def _guard(self) -> FrameworkGuard:
         if self._selecting is None:
-            settings = _settings(self.store, self.tenant, self.embedder, self.preset)
+            given = _given(self.tenant, self.embedder, self.preset)
             if self.store is not None:
-                self._base = KnowledgeBase(settings)
-            self._selecting = Selecting(settings, base=self._base)
+                self._base = open_knowledge_base(self.store, **given)
+            self._selecting = Selecting(Settings.of(given), base=self._base)
         return FrameworkGuard(self._selecting, self._given, self.top_k)
 
 
-def _settings(*given: str | None) -> Settings:
-    names = ("store", "tenant", "embedder", "preset")
+def _given(*given: str | None) -> dict[str, Any]:
+    names = ("tenant", "embedder", "preset")
     pairs = zip(names, given, strict=True)
-    return Settings.of({name: value for name, value in pairs if value is not None})
+    return {name: value for name, value in pairs if value is not None}
 
 
 def _filters(given: Filtering | None) -> Filters:

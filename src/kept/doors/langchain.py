@@ -1,6 +1,6 @@
 """LangChain: a retriever, a document compressor, and a guard around a retriever."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kept._runtime import LANGCHAIN
@@ -42,37 +42,55 @@ from kept.search.select import Given, Passage  # noqa: E402
 
 __all__ = ["KeptCompressor", "KeptGuard", "KeptRetriever"]
 
+AnyFilters = Filters | FilterDirective | Mapping[str, Any] | None
+
 
 class KeptRetriever(BaseRetriever):
     """Kept as the retriever of a chain.
 
     A question without a passage that deserves to be cited gets an empty list;
-    *on_found* hears of it, and of every other result. *filters* are ours, or those
-    of a structured query.
+    *on_found* hears of it, and of every other result. *filters* are ours, a plain
+    dict, or those of a structured query; they and *k* can be given to ``invoke`` too.
+
+    A copy in another process, such as an unpickled one, opens the store again.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
     base: KnowledgeBase
     k: int | None = None
-    filters: Filters | FilterDirective | None = None
+    filters: AnyFilters = None
     intent: str = "other"
     on_found: OnFound | None = None
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        self,
+        query: str,
+        *,
+        run_manager: CallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filters: AnyFilters = None,
     ) -> list[Document]:
-        return self._found(query)
+        return self._found(query, k, filters)
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        k: int | None = None,
+        filters: AnyFilters = None,
     ) -> list[Document]:
-        return await run_in_executor(None, self._found, query)
+        return await run_in_executor(None, self._found, query, k, filters)
 
-    def _found(self, query: str) -> list[Document]:
-        given = self.filters
-        filters = _filters(given) if isinstance(given, FilterDirective) else given
-        found = self.base.search(query, k=self.k, filters=filters, intent=self.intent)
+    def _found(self, query: str, k: int | None, filters: AnyFilters) -> list[Document]:
+        given = self.filters if filters is None else filters
+        found = self.base.search(
+            query,
+            k=self.k if k is None else k,
+            filters=_filters(given) if isinstance(given, FilterDirective) else given,
+            intent=self.intent,
+        )
         if self.on_found is not None:
             self.on_found(found)
         return documents_of(found)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kept.errors import UnreadableSourceError
+from kept.errors import InputError, UnreadableSourceError
 from kept.ingest.plain_words import sketch_of
 from kept.ingest.receipts import NewChunk, NewDocument
 from kept.kernel.model import Chunk, Document
@@ -94,6 +94,32 @@ def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece]
 def _storable(text: str) -> str:
     """Return *text* with a replacement for every half a character."""
     return text.encode("utf-8", "replace").decode()
+
+
+def revised(
+    document: Document, chunks: Sequence[Chunk], changes: Mapping[str, Any], text: str
+) -> Draft:
+    """Return the draft of a stored document with *text* and *changes*.
+
+    Metadata is merged key by key, and None removes a key.
+    """
+    declared = redeclared(document, chunks)
+    merged = {**declared["metadata"], **(changes.get("metadata") or {})}
+    metadata = {key: value for key, value in merged.items() if value is not None}
+    return Draft(**{**declared, **changes, "metadata": metadata, "text": text})
+
+
+def demand_same_cut(
+    draft: Draft, document: Document, chunks: Sequence[Chunk], cutting: Cutting
+) -> None:
+    """Raise unless the text of a stored document is still cut as it was."""
+    new = drafted(draft, "", document.source_uri, cutting)
+    if [chunk.text for chunk in new.chunks] != [chunk.text for chunk in chunks]:
+        msg = (
+            f"document {document.id} was cut in another way than the settings say; "
+            "give its text too, or ingest its source again"
+        )
+        raise InputError(msg)
 
 
 def redeclared(document: Document, chunks: Sequence[Chunk]) -> dict[str, Any]:

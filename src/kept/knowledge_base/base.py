@@ -7,9 +7,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, overload
 
-from kept._runtime import Closing, Opener
+from kept._runtime import Closing, Opener, in_thread
 from kept.errors import InputError
-from kept.ingest.cutting import drafted, redeclared
+from kept.ingest.cutting import demand_same_cut, revised
 from kept.ingest.ingestion import Handed, Ingest
 from kept.ingest.ports import Crew
 from kept.ingest.receipts import Receipt, Source, StoredDocument, histogram
@@ -38,6 +38,7 @@ from kept.knowledge_base.wiring import (
     recorder_of,
     refuse_misconfigured,
     refuse_unused,
+    store_exists,
     store_of,
     watch_of,
 )
@@ -48,7 +49,7 @@ from kept.search.observers import Watch
 from kept.search.recorded import Recorded, recorded, sha256_of
 from kept.search.retrieve import Found, Request, Retriever
 from kept.search.select import Passage
-from kept.stores.addresses import without_secrets
+from kept.stores.addresses import whole_address, without_secrets
 from kept.stores.ports import ManagedStore
 from kept.stores.query_records import last_paths, last_queries, named_queries, traced
 from kept.stores.reembed import Report, reembed, unreported
@@ -91,6 +92,23 @@ class KnowledgeBase(Closing):
         self.models = LanguageModels(settings, self.watch, own)
         self.recorder = recorder_of(settings, self.store)
         self._configured: dict[tuple[str, str], Configured] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Come through to another process: opened again there, at the same address."""
+        address = whole_address(self.settings.store)
+        settings = self.settings.changed(store=address)
+        return _opened_again, (settings, self.own, self.store.writable)
+
+    def viewed(self, **changes: Any) -> "KnowledgeBase":  # noqa: ANN401 -- settings
+        """Return this knowledge base under other settings, such as another tenant's.
+
+        It shares the store, the models and the recorder; close only the original.
+        """
+        view = object.__new__(type(self))
+        view.__dict__.update(self.__dict__)
+        view.settings = self.settings.changed(**changes)
+        view.tenant = view.settings.tenant
+        return view
 
     def __repr__(self) -> str:
         where = without_secrets(self.settings.store)
@@ -199,24 +217,11 @@ class KnowledgeBase(Closing):
         """
         document, stored = self.store.document(self.tenant, document_id)
         chunks = self.store.chunks(self.tenant, document_id)
-        declared = redeclared(document, chunks)
-        declared["metadata"] = {
-            key: value
-            for key, value in {**declared["metadata"], **(metadata or {})}.items()
-            if value is not None
-        }
         whole = stored if text is None else text
-        draft = Draft(**{**declared, **fields, "text": whole})
-        uri = document.source_uri
+        draft = revised(document, chunks, {**fields, "metadata": metadata}, whole)
         if text is None:
-            new = drafted(draft, self.tenant, uri, cutting_of(self.settings))
-            if [c.text for c in new.chunks] != [c.text for c in chunks]:
-                msg = (
-                    f"document {document_id} was cut in another way than the settings "
-                    "say; give its text too, or ingest its source again"
-                )
-                raise InputError(msg)
-        [receipt] = self._declared(draft, uri)
+            demand_same_cut(draft, document, chunks, cutting_of(self.settings))
+        [receipt] = self._declared(draft, document.source_uri)
         return receipt
 
     def _declared(self, draft: Draft, uri: str) -> ReceiptList:
@@ -305,21 +310,9 @@ class KnowledgeBase(Closing):
         request = Request(question=question, tenant=self.tenant)
         return Explanation(tuple(why_not_lines(why_not(self, document, request))))
 
-    async def asearch(self, question: str, **options: Any) -> SearchResult:  # noqa: ANN401 -- those of search
-        """Run `search` in a thread, so that an event loop goes on."""
-        return await asyncio.to_thread(self.search, question, **options)
-
-    async def aask(self, question: str, **options: Any) -> Asked:  # noqa: ANN401 -- those of ask
-        """Run `ask` in a thread, so that an event loop goes on."""
-        return await asyncio.to_thread(self.ask, question, **options)
-
     async def aingest(self, names: SourceNames, *, prune: bool = False) -> ReceiptList:
         """Run `ingest` in a thread, so that an event loop goes on."""
         return await asyncio.to_thread(self.ingest, names, prune=prune)
-
-    async def aadd(self, text: str, **fields: Any) -> ReceiptList:  # noqa: ANN401 -- a draft's
-        """Run `add` in a thread, so that an event loop goes on."""
-        return await asyncio.to_thread(self.add, text, **fields)
 
     def prepared(self, request: Request) -> PreparedSearch:
         """Return what answers *request*, from one read of the tenant's state."""
@@ -381,6 +374,8 @@ class KnowledgeBase(Closing):
         for _ in running:
             pass
         return running.asked
+
+    asearch, aask, aadd = in_thread(search), in_thread(ask), in_thread(add)
 
     def asking(
         self,
@@ -596,3 +591,10 @@ class KnowledgeBase(Closing):
             rules=duplicate_rules_of(settings, self.embedder),
             cutting=cutting_of(settings),
         )
+
+
+def _opened_again(settings: Settings, own: OwnModels, *rest: bool) -> KnowledgeBase:
+    if not store_exists(settings):
+        msg = f"there is no knowledge base in {without_secrets(settings.store)!r} here"
+        raise InputError(msg)
+    return KnowledgeBase(settings, writable=all(rest), own=own)

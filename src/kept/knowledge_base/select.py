@@ -76,6 +76,10 @@ class Selecting(Closing):
             LanguageModels(self.settings, self._watch) if base is None else base.models
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Come through to another process, where models are made again."""
+        return _made_again, (self.settings, self._base)
+
     def close(self) -> None:
         """Let go of every connection that is not the knowledge base's."""
         if self._base is None:
@@ -179,6 +183,10 @@ class Selecting(Closing):
             if not shelf.chunks:
                 return None
             return shelf.state, shelf.weigh(request.question)
+
+
+def _made_again(settings: Settings, base: "KnowledgeBase | None") -> Selecting:
+    return Selecting(settings, base=base)
 
 
 def select(

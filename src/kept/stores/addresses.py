@@ -32,6 +32,12 @@ def folder_of(address: str) -> Path | None:
     return Path(address).expanduser() if scheme_of(address) is None else None
 
 
+def whole_address(address: str) -> str:
+    """Return an address that is the same in any working directory."""
+    folder = folder_of(address)
+    return address if folder is None else str(folder.resolve())
+
+
 def beside(address: str, name: str) -> Path:
     """Return where a file of this name belongs: in the store's folder, else here."""
     folder = folder_of(address)

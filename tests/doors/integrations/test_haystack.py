@@ -92,7 +92,7 @@ def test_a_pipeline_writes_its_prompt_from_kept(ours: KeptRetriever) -> None:
     assert ran["retriever"]["record"]["selected"] == len(ran["retriever"]["documents"])
     first = ran["retriever"]["documents"][0]
     assert first.score == first.meta["kept"]["relevance"]
-    assert first.meta["kept"]["record"] == ran["retriever"]["record"]
+    assert len(json.dumps(first.meta)) < 1_000
     json.dumps(first.to_dict(), allow_nan=False)
 
 

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import pickle
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
@@ -19,13 +21,16 @@ from langchain_core.structured_query import (
     Operation,
     Operator,
 )
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 
+import kept
 from kept import Filters, Found, KnowledgeBase, Selecting
 from kept.doors.langchain import KeptCompressor, KeptGuard, KeptRetriever
 from kept.errors import InputError
-from kept.search.render import record_json
+from kept.search.render import fingerprints_json, record_json
 
 QUESTION = "When does the Leeds office open?"
+OFFICES = "When do the offices open and close?"
 OFF_TOPIC = "how do I bake sourdough bread at home"
 LEEDS = "The Leeds office opens at eight and closes at six."
 PUMP = "The pump of model TW-C235 costs 410 euro without tax."
@@ -83,23 +88,97 @@ def test_a_chain_answers_from_kept(base: KnowledgeBase) -> None:
     assert PUMP not in prompts[0]
 
 
-def test_a_document_carries_its_story_and_the_first_the_record(
+def test_a_document_carries_its_story_in_less_than_a_kilobyte(
     base: KnowledgeBase,
 ) -> None:
-    """Relevance, signals, decisions and fingerprints are in the metadata, as JSON."""
+    """Traces and checkpoints copy metadata; the record goes to who asks for it."""
     found: list[Found] = []
     retriever = KeptRetriever(base=base, on_found=found.append)
 
-    first, *rest = retriever.invoke(QUESTION)
+    documents = retriever.invoke(QUESTION)
 
+    first = documents[0]
     assert first.page_content == LEEDS
     assert first.metadata["source"] == "memos/leeds"
     story = first.metadata["kept"]
     assert story["chunk_id"] == first.id
     assert 0.0 < story["relevance"] <= 1.0
-    assert story["record"] == record_json(found[0].selection)
-    assert all("record" not in one.metadata["kept"] for one in rest)
-    json.dumps(first.metadata, allow_nan=False)
+    assert story["fingerprints"] == fingerprints_json(found[0].fingerprints)
+    sizes = [len(json.dumps(one.metadata, allow_nan=False)) for one in documents]
+    assert max(sizes) < 1_000
+
+
+def test_a_call_may_say_how_many_and_which(base: KnowledgeBase) -> None:
+    """What is given to invoke counts before what the retriever was made with."""
+    retriever = KeptRetriever(base=base, k=4)
+
+    assert len(retriever.invoke(OFFICES, k=1)) == 1
+    assert len(retriever.invoke(OFFICES)) == 2
+    assert retriever.invoke(OFFICES, filters={"tags": ["staff"]}) == []
+    assert len(asyncio.run(retriever.ainvoke(OFFICES, k=1))) == 1
+
+
+def test_a_retriever_pickles(base: KnowledgeBase) -> None:
+    """A worker of another process opens the store again."""
+    retriever = KeptRetriever(base=base, k=1)
+
+    again = pickle.loads(pickle.dumps(retriever))  # noqa: S301 -- our own
+
+    with again.base:
+        assert again.base is not base
+        assert again.invoke(QUESTION) == retriever.invoke(QUESTION)
+
+
+def test_a_pickle_whose_store_is_gone_is_refused(tmp_path: Path) -> None:
+    """Nothing is made where there was nothing."""
+    with kept.open(tmp_path / "kb", create=True, embedder="hash") as opened:
+        packed = pickle.dumps(KeptRetriever(base=opened))
+    (tmp_path / "kb").rename(tmp_path / "moved")
+
+    with pytest.raises(InputError, match="there is no knowledge base in"):
+        pickle.loads(packed)  # noqa: S301 -- our own
+    assert not (tmp_path / "kb").exists()
+
+
+def test_a_guard_pickles(theirs: Theirs, compressor: KeptCompressor) -> None:
+    """With the settings of its own, and no connection."""
+    again = pickle.loads(pickle.dumps(compressor))  # noqa: S301 -- our own
+
+    expected = compressor.compress_documents(theirs.documents, QUESTION)
+    assert again.compress_documents(theirs.documents, QUESTION) == expected
+
+
+@pytest.mark.anyio
+class TestStandard(RetrieversIntegrationTests):
+    """LangChain's own tests of retrievers, all of them."""
+
+    @pytest.fixture(autouse=True)
+    def _stocked(self, tmp_path: Path) -> Iterator[None]:
+        with kept.open(tmp_path / "kb", create=True, embedder="hash") as opened:
+            for city in ("Leeds", "Kiel", "Lyon", "Porto"):
+                opened.add(f"When does the office open? The {city} office opens at 8.")
+            self.opened = opened
+            yield
+
+    @pytest.fixture
+    def anyio_backend(self) -> str:
+        """Run the asynchronous one under asyncio."""
+        return "asyncio"
+
+    @property
+    def retriever_constructor(self) -> type[KeptRetriever]:
+        """Ours."""
+        return KeptRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, object]:
+        """The knowledge base."""
+        return {"base": self.opened}
+
+    @property
+    def retriever_query_example(self) -> str:
+        """One that four documents answer."""
+        return "when does the office open"
 
 
 def test_async_gives_the_same(base: KnowledgeBase) -> None:
@@ -194,13 +273,15 @@ def test_the_guard_takes_away_what_does_not_answer(
     theirs: Theirs, compressor: KeptCompressor
 ) -> None:
     """Their first document is gone, their own metadata is not."""
+    found: list[Found] = []
+    compressor.on_found = found.append
     guard = KeptGuard(retriever=theirs, compressor=compressor)
 
     [document] = guard.invoke(QUESTION)
 
     assert document.page_content == LEEDS
     assert document.metadata["source"] == "leeds"
-    record = document.metadata["kept"]["record"]
+    record = record_json(found[0].selection)
     reasons = [
         decision["reason"]
         for stage in record["stages"]

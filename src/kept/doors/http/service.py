@@ -4,7 +4,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -122,17 +121,13 @@ class Service:
         Queries are recorded as the tenant's policy allows.
         """
         self.warm_up()
-        # The copy shares the store, the models and the recorder.
-        view = copy(self.base)
         changes: dict[str, Any] = {"tenant": tenant}
         if preset is not None:
             changes["preset"] = preset
         if self.settings.record_queries != "off":
             allowed = policy or self.access.policy(tenant)
             changes["record_queries"] = "text" if allowed.keeps_text else "fingerprints"
-        view.tenant = tenant
-        view.settings = self.settings.changed(**changes)
-        return view
+        return self.base.viewed(**changes)
 
     def pages(self, tenant: str) -> Pages:
         """Return a tenant's long lists."""

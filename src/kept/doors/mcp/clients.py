@@ -1,7 +1,6 @@
 """Clients of the protocol: what each may reach, within which limits."""
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,11 +30,7 @@ class LocalClient:
 
     def base(self, preset: str | None = None) -> KnowledgeBase:
         """Return the knowledge base, to be searched by way of *preset*."""
-        if preset is None:
-            return self.opened
-        view = copy(self.opened)
-        view.settings = self.opened.settings.changed(preset=preset)
-        return view
+        return self.opened if preset is None else self.opened.viewed(preset=preset)
 
     def request(self, asked: SearchIn) -> Request:
         """Return the request of a body."""
