@@ -15,7 +15,6 @@ MODULES = sorted(path for path in SRC.rglob("*.py") if "__pycache__" not in path
 SHARED_NAMES = {
     "KeptGuard": "users of each framework import it from that framework's module",
     "KeptRetriever": "users of each framework import it from that framework's module",
-    "Pool": "the candidates of a query, and a pool of database connections",
 }
 
 

@@ -319,7 +319,11 @@ def _in_order_of_arrival(store: PostgresStore) -> None:
                 "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "
                 f"{name} = off', current_database()); END $$".encode()
             )
-    store.database.close()
+        # Only new connections have the setting.
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
 
 
 def _documents_in(store: PostgresStore, table: str) -> set[int]:

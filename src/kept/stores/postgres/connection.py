@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import pq
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from kept.errors import StoreBusyError, StoreError, StoreReadOnlyError
 from kept.stores.postgres.dialect import PostgresConnection, Raw, register
-from kept.stores.postgres.pool import Pool, Taken
 from kept.stores.postgres.server_errors import (
     StoreInterruptedError,
     interrupted,
@@ -44,7 +44,8 @@ _HISTORY = (
     "pg_catalog.substr(pg_catalog.pg_walfile_name("
     "pg_catalog.pg_current_wal_insert_lsn()), 1, 8)"
 )
-_SETTLED = (pq.TransactionStatus.IDLE, pq.TransactionStatus.UNKNOWN)
+# A caller that waits so long for a connection asks the server itself.
+PROBED_SECONDS = 3.0
 
 
 class Numbered(NamedTuple):
@@ -86,17 +87,27 @@ class PostgresDatabase:
         self.where = place(dsn)
         self.writable = writable
         self.options = options or Options()
-        self._parameters = {
+        self._parameters: dict[str, Any] = {
             "connect_timeout": self.options.connect_timeout_seconds,
             "application_name": "kept",
             **_watching(self.options.silence_seconds),
             **parameters(dsn),
             # Last, so that neither the address nor PGCLIENTENCODING can choose another.
             "client_encoding": "utf8",
+            "autocommit": True,
+            # After two runs a statement is prepared; the driver's default is five.
+            "prepare_threshold": 2,
         }
         self.follow = False
         self.written = 0
-        self._pool = Pool(self._connected, self.options.connections)
+        self._pool: ConnectionPool[Raw] = ConnectionPool(
+            kwargs=self._parameters,
+            min_size=0,
+            max_size=self.options.connections,
+            configure=register,
+            reconnect_timeout=self.options.patience_seconds,
+            open=False,
+        )
         self._lock = threading.Lock()
         # Our own errors report what happens to connections.
         logging.getLogger("psycopg").setLevel(logging.ERROR)
@@ -210,7 +221,8 @@ class PostgresDatabase:
                 return
             raise store_error(error, self.where, gone=gone) from error
         finally:
-            self._give_back(raw)
+            # The pool rolls back what the connection was in the middle of.
+            self._pool.putconn(raw)
 
     def _mark(self, raw: Raw) -> None:
         """Remember how far a replica must have come to show what was written."""
@@ -225,52 +237,48 @@ class PostgresDatabase:
         """Begin on a pooled connection, passing over those that have died."""
         until = time.monotonic() + self.options.patience_seconds
         while True:
-            taken: Taken | None = None
+            raw: Raw | None = None
             try:
-                taken = self._taken()
-                return taken.raw, _begin(taken.raw, begin, tenant)
+                raw = self._taken()
+                return raw, _begin(raw, begin, tenant)
             except psycopg.Error as error:
+                broken = raw is not None and raw.broken
+                if raw is not None:
+                    self._pool.putconn(raw)
+                if time.monotonic() > until or not (broken or interrupted(error)):
+                    raise store_error(error, self.where) from error
                 # An idle connection that the server closed says nothing about the
                 # server; the next one is tried at once, without a pause.
-                if taken is not None and self._died(taken):
-                    continue
-                if not interrupted(error) or time.monotonic() > until:
-                    raise store_error(error, self.where) from error
-            time.sleep(FIRST_PAUSE_SECONDS)
+                if not broken:
+                    time.sleep(FIRST_PAUSE_SECONDS)
 
-    def _died(self, taken: Taken) -> bool:
-        """Close a connection that failed; return whether it broke while it was idle."""
-        died = taken.used and taken.raw.broken
-        taken.raw.close()
-        self._pool.give_back(taken.raw)
-        return died
+    def _taken(self) -> Raw:
+        """Return a pooled connection, or raise the reason why there is none.
 
-    def _taken(self) -> Taken:
-        taken = self._pool.take(self.options.wait_seconds)
-        if taken is None:
-            msg = (
-                f"all {self.options.connections} connections to PostgreSQL at "
-                f"{self.where} were busy for {self.options.wait_seconds:g} seconds; "
-                "raise KEPT_STORE_CONNECTIONS, or ask less at once"
-            )
-            raise StoreBusyError(msg)
-        return taken
+        The pool connects in the background, where the reason would be lost.
+        """
+        if self._pool.closed:
+            self._connected().close()
+            self._pool.open()
+        wait = self.options.wait_seconds
+        until = time.monotonic() + wait
+        while True:
+            try:
+                return self._pool.getconn(min(PROBED_SECONDS, wait))
+            except PoolTimeout:
+                self._connected().close()
+            if time.monotonic() > until:
+                msg = (
+                    f"all {self.options.connections} connections to PostgreSQL at "
+                    f"{self.where} were busy for {wait:g} seconds; "
+                    "raise KEPT_STORE_CONNECTIONS, or ask less at once"
+                )
+                raise StoreBusyError(msg)
 
     def _connected(self) -> Raw:
-        connection: Raw = psycopg.connect(**self._parameters, autocommit=True)
-        # After two runs a statement is prepared; the driver's default is five.
-        connection.prepare_threshold = 2
+        connection: Raw = psycopg.connect(**self._parameters)
         register(connection)
         return connection
-
-    def _give_back(self, raw: Raw) -> None:
-        """Return a connection to the pool, undoing what it was in the middle of."""
-        try:
-            if raw.info.transaction_status not in _SETTLED:
-                raw.execute("ROLLBACK", prepare=False)
-        except psycopg.Error:
-            raw.close()
-        self._pool.give_back(raw)
 
     def _committed(self, numbered: Numbered) -> bool:
         """Return whether a transaction whose answer was lost has committed.
