@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := all
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test tools check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package clean
+.PHONY: demo test tools check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package check-install clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -77,6 +77,10 @@ site: $(VENV)/.developing
 
 package: $(VENV)/.developing
 	@$(BIN)/python -m hatchling build
+
+# The README's commands in clean environments, with the real package index.
+check-install: $(VENV)/.developing
+	@$(BIN)/python packaging/check_install.py
 
 sbom: $(VENV)/.developing
 	@$(BIN)/python packaging/sbom.py dist

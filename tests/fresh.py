@@ -61,16 +61,26 @@ def built(
     return tuple(next(folder.glob(endings[target])) for target in targets)
 
 
-def fresh(folder: Path, wheel: Path, *extras: str) -> Fresh:
-    """Return an environment with *wheel*, what it declares, and these extras."""
-    venv.create(folder, symlinks=True)
+def fresh(folder: Path, wheel: Path, *extras: str, tool: str = "pip") -> Fresh:
+    """Return an environment with *wheel*, what it declares, and these extras.
+
+    The *tool* is pip or uv; what the wheel declares is lent by this environment.
+    """
     made = Fresh(folder)
+    quiet = ["--quiet", "--no-deps", "--no-index"]
+    if tool == "uv":
+        uv = str(Path(sys.executable).with_name("uv"))
+        begin = [uv, "venv", "--quiet", "--no-config", "--python", sys.executable]
+        subprocess.run([*begin, str(folder)], check=True)
+        install = [uv, "pip", "install", "--python", str(made.python), *quiet]
+    else:
+        venv.create(folder, symlinks=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(made.python), "install"]
+        install = [*pip, *quiet, "--no-compile"]
     [packages] = folder.glob("lib/python*/site-packages")
     for name in sorted(declared("kept-rag", *extras)):
         lend(distribution(name), packages)
-    pip = [sys.executable, "-m", "pip", "--python", str(made.python), "install"]
-    quiet = ["--quiet", "--no-deps", "--no-index", "--no-compile"]
-    subprocess.run([*pip, *quiet, str(wheel)], check=True, capture_output=True)
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True)
     return made
 
 

@@ -13,8 +13,11 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
+from pyroma import projectdata, ratings
+from twine.commands.check import check as twine_check
 
 from fresh import ROOT, Fresh, built, fresh
+from kept.models import weights
 
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"][
     "optional-dependencies"
@@ -178,6 +181,55 @@ def test_the_service_shows_its_pages(
 
     assert len(links) >= 3
     assert "Sign in" in text
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_the_readme_works_as_it_is_typed(
+    tool: str, artefacts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """Under pip, and under uv, whose environments have no pip."""
+    made = fresh(tmp_path / "venv", artefacts[0], tool=tool)
+    models = {"KEPT_MODELS_DIR": str(weights.models_folder())}
+    text = (ROOT / "README.md").read_text("utf-8")
+    [example] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [printed] = re.findall(r"prints\n\n```text\n(.*?)```", text, re.DOTALL)
+
+    demo = made.run("kept-rag", "demo", cwd=tmp_path, **models)
+    ran = made.run("python", "-c", example, cwd=tmp_path, **models)
+
+    assert demo.returncode == 0, demo.stderr
+    assert "refused (nothing_relevant)" in demo.stdout
+    assert (ran.stdout, ran.stderr) == (printed, "")
+
+
+def test_the_index_accepts_the_artefacts(artefacts: tuple[Path, Path]) -> None:
+    """Twine renders the description as the index does."""
+    checked = twine_check(list(map(str, artefacts)), strict=True)
+
+    assert checked is False
+
+
+def test_the_metadata_are_those_of_a_good_package() -> None:
+    """Pyroma misses only what would have to be made up: addresses."""
+    facts = projectdata.build_metadata(str(ROOT), isolated=False)
+
+    rating, missed = ratings.rate(facts)
+
+    assert rating >= 8
+    assert [what for what in missed if "email" not in what and "url" not in what] == []
+
+
+def test_the_description_has_no_link_that_leads_nowhere(
+    artefacts: tuple[Path, Path],
+) -> None:
+    """On the index there are no files beside it."""
+    with zipfile.ZipFile(artefacts[0]) as wheel:
+        [name] = [one for one in wheel.namelist() if one.endswith("/METADATA")]
+        text = wheel.read(name).decode()
+
+    assert "# Kept" in text
+    assert re.findall(r"\]\((?!https:)[^)]*\)", text) == []
 
 
 MISSING = {
