@@ -7,8 +7,9 @@ from typing import Any
 
 from kept.errors import InputError, UnreadableSourceError
 from kept.ingest.plain_words import sketch_of
-from kept.ingest.receipts import NewChunk, NewDocument
+from kept.ingest.receipts import NewChunk, NewDocument, TextName
 from kept.kernel.model import Chunk, Document
+from kept.text.access import UNDECLARED, acl_text
 from kept.text.chunking import chunk_text
 from kept.text.draft import Draft, DraftPiece
 from kept.text.sections import DEFAULT_SECTION_TAGS
@@ -39,7 +40,7 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
     language = detect_language(text) or ""
     sha256 = hashlib.sha256(text.encode()).hexdigest()
     return NewDocument(
-        id=document_id(tenant, draft.type, sha256),
+        id=document_id(tenant, TextName(draft.type, sha256, acl_text(draft.readers))),
         type=draft.type,
         title=draft.title,
         source_uri=uri,
@@ -52,6 +53,7 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
         confidence=draft.confidence,
         time_horizon=draft.time_horizon,
         metadata=draft.metadata,
+        readers=draft.readers,
         chunks=tuple(
             NewChunk(
                 text=piece.text,
@@ -144,14 +146,23 @@ def titled(title: str, text: str) -> str:
     return text if not title or title in text else f"{title}\n{text}"
 
 
-def document_id(tenant: str, type_: str, sha256: str) -> str:
-    """Return the id of a document: the same tenant, type and text give the same."""
-    return _digest("d", tenant, type_, sha256)
+def document_id(tenant: str, name: TextName) -> str:
+    """Return the id of a document: the same tenant, type and text give the same.
+
+    Declared readers are part of it: the same text for others is another document.
+    """
+    return _digest("d", tenant, *_named(name))
 
 
 def alias_id(tenant: str, new: NewDocument, uri: str) -> str:
     """Return the id of an alias, the same on every machine."""
-    return _digest("a", tenant, new.type, new.sha256, uri)
+    return _digest("a", tenant, *_named(new.name), uri)
+
+
+def _named(name: TextName) -> tuple[str, ...]:
+    """Return what names a text; the readers only where some are declared."""
+    own = (name.type, name.sha256)
+    return own if name.acl == UNDECLARED else (*own, name.acl)
 
 
 def _digest(kind: str, *parts: str) -> str:

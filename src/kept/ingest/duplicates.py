@@ -18,6 +18,7 @@ from kept.ingest.differences import (
 from kept.ingest.plain_words import NO_SKETCH
 from kept.ingest.receipts import Rule, Similarity
 from kept.kernel.signals import PLACES
+from kept.text.access import UNDECLARED
 
 PREFIX_SLACK = 32
 EDIT_BAND = 0.02
@@ -69,11 +70,20 @@ class Opening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoughtText:
-    """A text whose like is looked for, *without* the document it was before."""
+    """A text whose like is looked for, *without* the document it was before.
+
+    Only texts of its type and for the same readers, *acl*, can be like it.
+    """
 
     type: str
     opening: Opening
     without: str | None = None
+    acl: str = UNDECLARED
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """What a text must have in common with it to be compared at all."""
+        return self.type, self.acl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

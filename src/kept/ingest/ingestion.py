@@ -242,7 +242,7 @@ class Ingest:
 
     def _without_exact_copies(self, items: Sequence[Prepared]) -> list[Prepared]:
         """Return the texts that stand neither in the store nor earlier here."""
-        texts = [(item.new.type, item.new.sha256) for item in items]
+        texts = [item.new.name for item in items]
         unknown = self.intake.unknown(texts, aliases=self.rules.on) if texts else set()
         fresh: dict[str, Prepared] = {}
         for item, text in zip(items, texts, strict=True):
@@ -261,6 +261,7 @@ class Ingest:
                 type=item.new.type,
                 opening=self._opening(item, vector),
                 without=item.before,
+                acl=item.new.name.acl,
             )
             for item, vector in zip(items, vectors, strict=True)
         ]
@@ -273,7 +274,7 @@ class Ingest:
             before = [
                 other
                 for other in sorted(alike[place] & pending, reverse=True)
-                if sought[other].type == item.new.type
+                if sought[other].kind == sought[place].kind
             ]
             others = [*(sought[other].opening for other in before), *stored[place]]
             verdict = compared(sought[place].opening, item.new.text, others)

@@ -12,6 +12,7 @@ from kept.ingest.receipts import (
     Receipt,
     Similarity,
     Source,
+    TextName,
 )
 from kept.kernel.ports import Embedder, Vectors
 
@@ -43,20 +44,18 @@ class Intake(Protocol):
         """Return what is remembered of a source."""
         ...
 
-    def exact(self, type_: str, sha256: str) -> tuple[str, bool] | None:
+    def exact(self, name: TextName) -> tuple[str, bool] | None:
         """Return the document with this very text and whether it is live."""
         ...
 
-    def unknown(
-        self, texts: Sequence[tuple[str, str]], *, aliases: bool
-    ) -> set[tuple[str, str]]:
-        """Return those of *texts*, by type and sha256, that no document has.
+    def unknown(self, texts: Sequence[TextName], *, aliases: bool) -> set[TextName]:
+        """Return those of *texts* that no document has.
 
         With *aliases*, those that a live alias has are left out, too.
         """
         ...
 
-    def alias_of(self, type_: str, sha256: str) -> Match | None:
+    def alias_of(self, name: TextName) -> Match | None:
         """Return the match of an alias that already holds this very text."""
         ...
 

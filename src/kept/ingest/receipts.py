@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from kept.kernel.model import Document
+from kept.text.access import UNDECLARED, acl_text
 from kept.text.draft import Authority, TimeHorizon
 
 Status = Literal[
@@ -34,6 +35,18 @@ class NewChunk:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
+class TextName(NamedTuple):
+    """What makes two texts of a tenant the same; *acl* says who may read them.
+
+    A text for other readers is another document: were it an alias, its readers would
+    not find it, or the title and source of a document that they may not read.
+    """
+
+    type: str
+    sha256: str
+    acl: str = UNDECLARED
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDocument:
     """A document on its way into the store."""
@@ -52,6 +65,12 @@ class NewDocument:
     confidence: float | None = None
     time_horizon: TimeHorizon | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    readers: tuple[str, ...] | None = None
+
+    @property
+    def name(self) -> TextName:
+        """What makes two texts the same."""
+        return TextName(self.type, self.sha256, acl_text(self.readers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,3 +193,4 @@ class StoredDocument:
     superseded_by: str | None
     created_at: str
     aliases: int = 0
+    readers: tuple[str, ...] | None = None

@@ -88,9 +88,9 @@ class Storing:
         """Write one text: as a document, or as an alias of the one it repeats."""
         text, new, match = item.text, item.text.new, item.verdict.match
         if item.vectors is None or text.reworded:
-            if exact := self.intake.exact(new.type, new.sha256):
+            if exact := self.intake.exact(new.name):
                 return self._repeated(item, *exact)
-            match = match or self.intake.alias_of(new.type, new.sha256)
+            match = match or self.intake.alias_of(new.name)
         if match is not None:
             return self._reused(text, match, item.verdict)
         vectors = self.embed(new) if item.vectors is None else item.vectors
@@ -107,7 +107,7 @@ class Storing:
 
     def _stored_meanwhile(self, new: NewDocument) -> tuple[str, bool]:
         """Return the document that another process stored while this one embedded."""
-        exact = self.intake.exact(new.type, new.sha256)
+        exact = self.intake.exact(new.name)
         if exact is None:
             msg = (
                 f"document {new.id} could neither be stored nor found; "

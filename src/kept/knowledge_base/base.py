@@ -1,7 +1,7 @@
 """A knowledge base: ingest documents, search them, and ask questions."""
 
 import asyncio
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from kept.kernel.presets import preset
 from kept.kernel.presets.overrides import known, overridden
 from kept.kernel.presets.plan import Configured, Parts, Plan
 from kept.knowledge_base.prepared import PreparedSearch
+from kept.knowledge_base.records import RecordedQueries
 from kept.knowledge_base.results import Explanation, ReceiptList, SearchResult
 from kept.knowledge_base.select import Selecting
 from kept.knowledge_base.settings import Settings
@@ -46,19 +47,19 @@ from kept.models.own import NO_OWN, OwnModels
 from kept.search.answer.answer import Answerer
 from kept.search.answer.ask import Asked, Ending, StreamedAsk, recorded_ask, tell_answer
 from kept.search.observers import Watch
-from kept.search.recorded import Recorded, recorded, sha256_of
+from kept.search.recorded import recorded, sha256_of
 from kept.search.retrieve import Found, Request, Retriever
 from kept.search.select import Passage
 from kept.stores.addresses import whole_address, without_secrets
 from kept.stores.ports import ManagedStore
-from kept.stores.query_records import last_paths, last_queries, named_queries, traced
 from kept.stores.reembed import Report, reembed, unreported
+from kept.text.access import Principal
 from kept.text.draft import Draft
 
 SourceNames = str | Path | Iterable[str | Path]
 
 
-class KnowledgeBase(Closing):
+class KnowledgeBase(RecordedQueries, Closing):
     """One tenant's documents and the way they are searched; `kept.open` returns it.
 
     >>> import kept
@@ -85,6 +86,7 @@ class KnowledgeBase(Closing):
         self.settings = settings
         self.own = own
         self.tenant = settings.tenant
+        self.asker: Principal | None = None
         self._progress = progress
         self.watch = watch or watch_of(settings)
         self._opener = Opener(f"the knowledge base {without_secrets(settings.store)!r}")
@@ -108,6 +110,24 @@ class KnowledgeBase(Closing):
         view.__dict__.update(self.__dict__)
         view.settings = self.settings.changed(**changes)
         view.tenant = view.settings.tenant
+        return view
+
+    def seen_by(
+        self, *, user: str | None = None, groups: Iterable[str] = ()
+    ) -> "KnowledgeBase":
+        """Return this knowledge base as a *user* who is in *groups* may read it.
+
+        What they may not read takes part in nothing that is read here; what is written
+        is the same. Close only the original.
+        """
+        return self.read_as(Principal(user, frozenset(groups)))
+
+    def read_as(self, asker: Principal) -> "KnowledgeBase":
+        """Return this knowledge base as *asker* may read it."""
+        # Or each view would load a model of its own.
+        _ = self.embedder
+        view = self.viewed()
+        view.asker, view._store = asker, self.store.seen_by(asker)  # noqa: SLF001 -- ours
         return view
 
     def __repr__(self) -> str:
@@ -218,7 +238,9 @@ class KnowledgeBase(Closing):
         document, stored = self.store.document(self.tenant, document_id)
         chunks = self.store.chunks(self.tenant, document_id)
         whole = stored if text is None else text
-        draft = revised(document, chunks, {**fields, "metadata": metadata}, whole)
+        readers = self.store.readers(self.tenant, document_id)
+        given = {"readers": readers, **fields, "metadata": metadata}
+        draft = revised(document, chunks, given, whole)
         if text is None:
             demand_same_cut(draft, document, chunks, cutting_of(self.settings))
         [receipt] = self._declared(draft, document.source_uri)
@@ -344,7 +366,7 @@ class KnowledgeBase(Closing):
             make = partial(
                 recorded, found, name, with_text=with_text, trace_id=trace_id
             )
-            self.recorder.note(request.tenant, make)
+            self.recorder.note(request.tenant, make, self.asker)
         return found
 
     def ask(  # noqa: PLR0913 -- as many as decide the answer
@@ -421,7 +443,8 @@ class KnowledgeBase(Closing):
             make = partial(
                 recorded_ask, ending, name, with_text=with_text, trace_id=trace_id
             )
-            self.recorder.note(ending.found.request.tenant, make)
+            tenant = ending.found.request.tenant
+            self.recorder.note(tenant, make, self.asker)
 
     @property
     def _keeps_text(self) -> bool:
@@ -520,35 +543,10 @@ class KnowledgeBase(Closing):
         model = getattr(configured.settings, "validation_model", "")
         configured.plan(Parts(near_match_distance=0.0, judge=self.models.judge(model)))
 
-    def last_queries(self, count: int) -> list[Recorded]:
-        """Return the latest recorded queries, oldest of them first."""
-        self.flush_records()
-        return last_queries(self.store.database, self.tenant, count)
-
-    def recorded_queries(self, numbers: Sequence[int]) -> list[Recorded]:
-        """Return recorded queries by their numbers."""
-        self.flush_records()
-        return named_queries(self.store.database, self.tenant, numbers)
-
-    def traced(self, named: str) -> Recorded:
-        """Return a recorded query by its id or number, with its candidates' paths."""
-        self.flush_records()
-        return traced(self.store.database, self.tenant, named)
-
-    def last_paths(self, count: int) -> list[dict[str, Any]]:
-        """Return what happened to the candidates of the latest traced queries."""
-        self.flush_records()
-        return last_paths(self.store.database, self.tenant, count)
-
-    def flush_records(self) -> None:
-        """Wait until all queries that were answered so far are recorded."""
-        if self.recorder is not None:
-            self.recorder.flush()
-
     def undo(self, alias_id: str) -> Receipt:
         """Make an alias a document of its own; an exact copy is only forgotten."""
-        intake = self.store.intake(self.tenant)
         alias = self.store.alias(self.tenant, alias_id)
+        intake = self.store.intake(self.tenant)
         if alias.rule == "exact":
             return intake.forget_alias(alias)
         known = intake.source(alias.source_uri)
@@ -560,6 +558,8 @@ class KnowledgeBase(Closing):
 
     def delete(self, document_id: str, *, with_aliases: bool = False) -> Receipt:
         """Delete a document for good."""
+        # Raises where it may not be read: what writes knows of everything.
+        self.store.document(self.tenant, document_id)
         intake = self.store.intake(self.tenant)
         return intake.delete(document_id, with_aliases=with_aliases)
 

@@ -8,12 +8,14 @@ from kept.ingest.plain_words import NO_SKETCH
 DOCUMENT_COLUMNS = (
     *("id", "type", "title", "source_uri", "sha256", "text", "opening", "language"),
     *("authority", "confidence", "time_horizon", "metadata", "chunk_count"),
-    *("chars_left_out", "created_at"),
+    *("chars_left_out", "created_at", "readers"),
 )
 CHUNK_COLUMNS = (
     *("ord", "text", "token_len", "tags", "role", "excerpt", "labels", "metadata"),
     *("language", "length", "terms"),
 )
+
+_READERS = DOCUMENT_COLUMNS.index("readers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +30,8 @@ class Filed:
     def id(self) -> str:
         """The document's id."""
         return str(self.document[0])
+
+    @property
+    def acl(self) -> str:
+        """Who may read it, as `acl_text` writes it."""
+        return str(self.document[_READERS])

@@ -29,12 +29,13 @@ _LAST = "\U0010ffff"
 _LIKEWISE = "substr(opening, 1, 48) >= ? AND substr(opening, 1, 48) < ?"
 _ALL = "documents WHERE tenant_no = ? AND type = ? AND"
 _LATEST = (
-    "(SELECT no, age, opening, live FROM documents WHERE tenant_no = ? AND type = ?"
-    " ORDER BY age DESC LIMIT ?) AS latest WHERE"
+    "(SELECT no, age, opening, live, readers FROM documents"
+    " WHERE tenant_no = ? AND type = ? ORDER BY age DESC LIMIT ?) AS latest WHERE"
 )
 _LIKE_THIS = (
     f"SELECT no, age FROM {{}} {_LIKEWISE}"  # noqa: S608 -- ours
-    " AND abs(length(opening) - ?) < ? AND live ORDER BY age DESC LIMIT ?"
+    " AND abs(length(opening) - ?) < ? AND live AND readers = ?"
+    " ORDER BY age DESC LIMIT ?"
 )
 _PLACE = (1 << ORD_BITS) - 1
 
@@ -48,7 +49,7 @@ class Likeness:
     indexes: Indexes
     books: Books
     rules: DuplicateRules
-    live: dict[int, tuple[str, int] | None] = field(default_factory=dict)
+    live: dict[int, tuple[tuple[str, str], int] | None] = field(default_factory=dict)
     read: dict[int, Opening] = field(default_factory=dict)
     sketched: dict[int, set[int]] = field(default_factory=dict)
 
@@ -98,47 +99,48 @@ class Likeness:
 
     def _openings(self, one: SoughtText, near: set[int]) -> list[Opening]:
         if self.rules.newest:
-            found = self._newest(one.type)
+            found = self._newest(one)
         else:
-            found = self._of_type(near, one.type)
-            found |= self._by_prefix(one.type, one.opening.text)
+            found = self._of_kind(near, one.kind)
+            found |= self._by_prefix(one)
         newest_first = sorted(found, key=lambda no: -found[no])
         openings = map(self._opening, newest_first)
         return [opening for opening in openings if opening.document_id != one.without]
 
-    def _newest(self, type_: str) -> dict[int, int]:
+    def _newest(self, one: SoughtText) -> dict[int, int]:
         return dict(
             every(
                 self.connection,
                 "SELECT no, age FROM documents WHERE tenant_no = ? AND type = ?"
-                " AND live ORDER BY age DESC LIMIT ?",
-                (self.tenant, type_, self.rules.newest),
+                " AND readers = ? AND live ORDER BY age DESC LIMIT ?",
+                (self.tenant, *one.kind, self.rules.newest),
             )
         )
 
-    def _of_type(self, documents: set[int], type_: str) -> dict[int, int]:
-        """Return those of a type that are live, with their ages."""
+    def _of_kind(self, documents: set[int], kind: tuple[str, str]) -> dict[int, int]:
+        """Return the live ones of a type and for the same readers, with their ages."""
         unread = sorted(documents.difference(self.live))
         rows = each(
             self.connection,
-            "SELECT no, type, age FROM documents WHERE no = ? AND live",
+            "SELECT no, type, readers, age FROM documents WHERE no = ? AND live",
             [(no,) for no in unread],
         )
         self.live.update(dict.fromkeys(unread))
-        self.live.update((no, (own, age)) for no, own, age in rows)
+        self.live.update((no, ((own, acl), age)) for no, own, acl, age in rows)
         found = ((no, self.live[no]) for no in sorted(documents))
-        return {no: one[1] for no, one in found if one and one[0] == type_}
+        return {no: one[1] for no, one in found if one and one[0] == kind}
 
-    def _by_prefix(self, type_: str, text: str) -> dict[int, int]:
-        """Return those whose opening may be a prefix of *text*, or the reverse.
+    def _by_prefix(self, one: SoughtText) -> dict[int, int]:
+        """Return those whose opening may be a prefix of a text's, or the reverse.
 
         Where very many begin likewise, as short lines do, the latest documents most
         likely hold all that are wanted.
         """
+        text = one.opening.text
         shared = text[: max(0, len(text) - PREFIX_SLACK + 1)][:HEAD_CHARS]
-        own = (self.tenant, type_)
+        own = (self.tenant, one.type)
         span = (shared, shared + _LAST)
-        rest = (len(text), PREFIX_SLACK, MOST_BY_PREFIX)
+        rest = (len(text), PREFIX_SLACK, one.acl, MOST_BY_PREFIX)
         if self._many(own, span):
             latest = every(
                 self.connection,

@@ -45,6 +45,24 @@ def allowed_chunks(
     return np.sort(np.array([row[0] for row in rows], dtype=np.int64))
 
 
+def chunks_shown(connection: Connection, tenant: int) -> NDArray[np.int64]:
+    """Return the sorted keys of all chunks that a connection shows of a tenant.
+
+    They are made from the documents' sizes: there are fewer documents than chunks.
+    """
+    rows = every(
+        connection,
+        "SELECT no, chunk_count FROM documents WHERE tenant_no = ? AND live"
+        " ORDER BY no",
+        (tenant,),
+    )
+    numbers, sizes = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    first = np.cumsum(sizes) - sizes
+    places = np.arange(sizes.sum()) - np.repeat(first, sizes)
+    shown: NDArray[np.int64] = np.repeat(numbers << ORD_BITS, sizes) + places
+    return shown
+
+
 def _chunks(tenant: int, filters: Filters) -> Clause:
     """Return where to look: at all chunks, or at those that have one of the tags."""
     if not filters.tags:

@@ -45,18 +45,21 @@ class Lists:
         """Return lines of the ledger, the newest first; with *status*, only those."""
         if not status:
             return Pages(self.database, self.tenant).ledger(before, limit)
+        ledger = reading.ledger_of(self.database)
         with self.database.reading(self.tenant) as connection:
             no = self._no(connection)
             rows = every(
                 connection,
-                "SELECT number FROM ledger WHERE tenant_no = ? AND status = ?"
+                f"SELECT number FROM {ledger} WHERE tenant_no = ? AND status = ?"  # noqa: S608 -- ours
                 " AND number < ? ORDER BY number DESC LIMIT ?",
                 (no, status, LAST if before is None else before, limit),
             )
             return [
                 line
                 for row in rows
-                for line in reading.ledger_rows(connection, no, 1, row[0] + 1)
+                for line in reading.ledger_rows(
+                    connection, no, 1, row[0] + 1, ledger=ledger
+                )
             ]
 
     def aliases_of(self, document_id: str, limit: int) -> list[Alias]:

@@ -20,7 +20,8 @@ from kept.stores.documents_port import Books, repeatable
 from kept.stores.meta import embedder_in
 from kept.stores.ports import TenantState
 from kept.stores.row_writer import as_json, find
-from kept.stores.sql import Connection, Database, every, first
+from kept.stores.sql import Connection, Database, every, only
+from kept.text.access import acl_readers
 
 NO_STATE = TenantState({}, ())
 
@@ -62,6 +63,13 @@ class Catalogue(ABC):
             whole = reading.document_by_no(connection, found)
             return reading.chunks_of(connection, whole, found)
 
+    def readers(self, tenant: str, document_id: str) -> tuple[str, ...] | None:
+        """Return who may read a document, as it was declared; None if it was not."""
+        with self._tenant(tenant) as (connection, no):
+            found = find(connection, no, document_id)
+            sql = "SELECT readers FROM documents WHERE no = ?"
+            return acl_readers(only(connection, sql, (found,))[0])
+
     def documents(
         self, tenant: str, *, all_versions: bool = False
     ) -> list[StoredDocument]:
@@ -78,7 +86,8 @@ class Catalogue(ABC):
     def ledger(self, tenant: str, limit: int = 100) -> list[LedgerRow]:
         """Return the latest lines of the ledger."""
         with self._tenant(tenant) as (connection, no):
-            return reading.ledger_rows(connection, no, limit)
+            ledger = reading.ledger_of(self.database)
+            return reading.ledger_rows(connection, no, limit, ledger=ledger)
 
     def aliases(self, tenant: str) -> list[Alias]:
         """Return the texts that were reused, with the rule that fired."""
@@ -97,15 +106,21 @@ class Catalogue(ABC):
     def tenant_state(self, tenant: str) -> TenantState:
         """Return a tenant's own settings and the version of its documents."""
         with self._tenant(tenant) as (connection, no):
-            row = first(
+            rows = every(
                 connection,
-                "SELECT s.overrides, s.seq, s.state,"
+                "SELECT s.overrides, a.state,"
                 " (SELECT value FROM meta WHERE key = 'embedder'),"
                 " (SELECT value FROM meta WHERE key = 'epoch')"
-                " FROM states s WHERE s.tenant_no = ?",
+                " FROM states s LEFT JOIN acls a ON a.tenant_no = s.tenant_no"
+                " WHERE s.tenant_no = ? ORDER BY a.no",
                 (no,),
             )
-        return TenantState(dict(json.loads(row[0])), row[1:]) if row else NO_STATE
+        if not rows:
+            return NO_STATE
+        # Not the number of the last change, which counts what may not be read, too.
+        overrides, _, *index = rows[0]
+        version = (*index, *(bytes(row[1]) for row in rows if row[1] is not None))
+        return TenantState(dict(json.loads(overrides)), version)
 
     @repeatable
     def set_overrides(self, tenant: str, overrides: Mapping[str, Any]) -> None:

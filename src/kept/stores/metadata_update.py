@@ -128,7 +128,8 @@ def describe(
 
     No index holds any of it, so theirs is only the number of the change.
     """
-    live, before = _life(connection, document), writing.digest(connection, document)
+    live, acl = _life(connection, document)
+    before = writing.digest(connection, document)
     rows = every(
         connection, "SELECT no, tags FROM chunks WHERE document_no = ?", (document,)
     )
@@ -140,7 +141,7 @@ def describe(
     writing.tag(connection, tenant, tags, live=False)
     writing.tag(connection, tenant, writing.tags_of(document, filed), live=True)
     seq = writing.log_change(connection, tenant, writing.NO_DOCUMENT, 0)
-    sums.restate(seq, writing.digest(connection, document) - before)
+    sums.of(seq, acl).state += writing.digest(connection, document) - before
 
 
 def replace(  # noqa: PLR0913 -- all that takes the place of something
@@ -152,7 +153,7 @@ def replace(  # noqa: PLR0913 -- all that takes the place of something
     sums: Sums,
 ) -> None:
     """Put other chunks and vectors in place of a document's, in SQLite."""
-    live = _life(connection, document)
+    live, _ = _life(connection, document)
     writing.set_live(connection, tenant, document, sums, live=False)
     writing.delete_chunks(connection, document)
     rewrite_document(connection, tenant, document, filed)
@@ -160,6 +161,8 @@ def replace(  # noqa: PLR0913 -- all that takes the place of something
     writing.set_live(connection, tenant, document, sums, live=live)
 
 
-def _life(connection: Connection, document: int) -> bool:
-    (live,) = only(connection, "SELECT live FROM documents WHERE no = ?", (document,))
-    return bool(live)
+def _life(connection: Connection, document: int) -> tuple[bool, int]:
+    """Return whether a document lives, and the number of its list of readers."""
+    sql = "SELECT live, acl_no FROM documents WHERE no = ?"
+    live, acl = only(connection, sql, (document,))
+    return bool(live), acl

@@ -10,6 +10,7 @@ from kept.stores import queries as reading
 from kept.stores.query_records import earlier_queries
 from kept.stores.row_writer import find
 from kept.stores.sql import Connection, Database, every, marks, only
+from kept.text.access import acl_readers
 
 FEW = 500
 
@@ -96,7 +97,8 @@ class Pages:
     def ledger(self, before: int | None, limit: int) -> list[LedgerRow]:
         """Return lines of the ledger, the newest first."""
         with self.database.reading(self.tenant) as connection:
-            rows = reading.ledger_rows(connection, self._no(connection), limit, before)
+            ledger, no = reading.ledger_of(self.database), self._no(connection)
+            rows = reading.ledger_rows(connection, no, limit, before, ledger=ledger)
         return rows[::-1]
 
     def traces(self, before: int | None, limit: int) -> list[Recorded]:
@@ -112,8 +114,8 @@ def _stored(connection: Connection, no: int) -> StoredDocument:
         connection,
         "SELECT d.live, d.language, length(d.text), d.chars_left_out,"
         " d.superseded_by, d.created_at,"
-        " (SELECT COUNT(*) FROM aliases a WHERE a.document_no = d.no AND a.live)"
-        " FROM documents d WHERE d.no = ?",
+        " (SELECT COUNT(*) FROM aliases a WHERE a.document_no = d.no AND a.live),"
+        " d.readers FROM documents d WHERE d.no = ?",
         (no,),
     )
     return StoredDocument(
@@ -125,4 +127,5 @@ def _stored(connection: Connection, no: int) -> StoredDocument:
         superseded_by=row[4],
         created_at=row[5],
         aliases=row[6],
+        readers=acl_readers(row[7]),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from kept.ingest import ports as ingest_ports
 from kept.ingest.receipts import (
@@ -21,6 +21,7 @@ from kept.stores.documents_port import Books
 from kept.stores.locks import Holds
 from kept.stores.service.spool import Spool
 from kept.stores.sql import Database
+from kept.text.access import Principal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +37,8 @@ class DoctorFinding:
 class TenantState(NamedTuple):
     """A tenant's own settings by preset, and the version of its documents.
 
-    The version changes with every change; it is empty before the first document.
+    The version changes with every change that a caller can notice; it is empty before
+    the first document.
     """
 
     overrides: dict[str, Any]
@@ -88,6 +90,13 @@ class Reembedding(Protocol):
 
 class ManagedStore(search_ports.Store, Protocol):
     """A store as those see it who look after it."""
+
+    def seen_by(self, asker: Principal) -> Self:
+        """Return the same store, reading as *asker*; what it writes is the same.
+
+        What *asker* may not read is as if it was not there, in whatever is read.
+        """
+        ...
 
     @property
     def database(self) -> Database:
@@ -159,6 +168,10 @@ class ManagedStore(search_ports.Store, Protocol):
 
     def chunks(self, tenant: str, document_id: str) -> list[Chunk]:
         """Return the chunks of a document in order."""
+        ...
+
+    def readers(self, tenant: str, document_id: str) -> tuple[str, ...] | None:
+        """Return who may read a document, as it was declared; None if it was not."""
         ...
 
     def documents(

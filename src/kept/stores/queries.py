@@ -7,7 +7,17 @@ from typing import Any
 from kept.errors import NotFoundError
 from kept.ingest.receipts import Alias, KnownSource, LedgerRow, Receipt, StoredDocument
 from kept.kernel.model import Chunk, Document, open_twin
-from kept.stores.sql import Connection, Row, every, first, marks, only
+from kept.stores.sql import (
+    Connection,
+    Database,
+    Row,
+    every,
+    first,
+    marks,
+    numbered,
+    only,
+)
+from kept.text.access import acl_readers
 
 _DOCUMENT = (
     "d.id, d.type, d.title, d.source_uri, d.sha256, d.chunk_count, d.authority,"
@@ -135,7 +145,8 @@ def stored_documents(
         connection,
         f"SELECT {_DOCUMENT}, d.live, d.language, length(d.text),"  # noqa: S608 -- ours
         " d.chars_left_out, d.superseded_by, d.created_at,"
-        " (SELECT COUNT(*) FROM aliases a WHERE a.document_no = d.no AND a.live)"
+        " (SELECT COUNT(*) FROM aliases a WHERE a.document_no = d.no AND a.live),"
+        " d.readers"
         " FROM documents d WHERE d.tenant_no = ? AND (d.live OR ?)"
         " ORDER BY d.age, d.id",
         (tenant, all_versions),
@@ -150,6 +161,7 @@ def stored_documents(
             superseded_by=row[14],
             created_at=row[15],
             aliases=row[16],
+            readers=acl_readers(row[17]),
         )
 
 
@@ -191,17 +203,32 @@ def source_uris(connection: Connection, tenant: int, prefix: str) -> list[str]:
     return [row[0] for row in rows]
 
 
+_LEDGER = (
+    "at, status, document_id, alias_id, source_uri, rule,"
+    " similarity, chunks, chars, chars_left_out, evidence, error"
+)
+
+
+def ledger_of(database: Database) -> str:
+    """Return the ledger as a table expression, for `ledger_rows`."""
+    return numbered(database, "ledger", _LEDGER)
+
+
 def ledger_rows(
-    connection: Connection, tenant: int, limit: int, before: int | None = None
+    connection: Connection,
+    tenant: int,
+    limit: int,
+    before: int | None = None,
+    *,
+    ledger: str = "ledger",
 ) -> list[LedgerRow]:
-    """Return the latest lines of the ledger, oldest of them first.
+    """Return the latest lines of the *ledger*, oldest of them first.
 
     With *before*, only lines with a lesser number count.
     """
     rows = every(
         connection,
-        "SELECT number, at, status, document_id, alias_id, source_uri, rule,"
-        " similarity, chunks, chars, chars_left_out, evidence, error FROM ledger"
+        f"SELECT number, {_LEDGER} FROM {ledger}"  # noqa: S608 -- ours
         " WHERE tenant_no = ?1 AND (CAST(?3 AS BIGINT) IS NULL OR number < ?3)"
         " ORDER BY number DESC LIMIT ?2",
         (tenant, limit, before),

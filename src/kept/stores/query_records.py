@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kept._runtime import Logger, whisper
@@ -19,7 +19,8 @@ from kept.errors import NotFoundError
 from kept.search.recorded import Recorded
 from kept.stores.queries import tenant_no
 from kept.stores.row_writer import as_json, now
-from kept.stores.sql import Connection, Database, every, first, only
+from kept.stores.sql import Connection, Database, every, first, numbered, only
+from kept.text.access import Principal
 
 # A bounded deque drops the oldest records when the database cannot keep up; memory must
 # not grow with telemetry.
@@ -36,11 +37,21 @@ NEVER_REACHED = 1 << 62
 
 logger = Logger(__name__)
 
-_COLUMNS = (
-    "number, at, preset, question, question_sha256, request, knowledge_base,"
+_STORED = (
+    "at, preset, question, question_sha256, request, knowledge_base,"
     " configuration, code, result_sha256, result, id"
 )
-_Entry = tuple[str, str, Callable[[], Recorded]]
+_COLUMNS = f"number, {_STORED}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A query to be written: of which tenant, when, how, and who may see it."""
+
+    tenant: str
+    at: str
+    make: Callable[[], Recorded]
+    asker: Principal | None
 
 
 class Recorder:
@@ -63,15 +74,20 @@ class Recorder:
         self._hurry = threading.Event()
         self._closed = False
 
-    def note(self, tenant: str, make: Callable[[], Recorded]) -> None:
-        """Take a query of *tenant* to be written down soon.
+    def note(
+        self,
+        tenant: str,
+        make: Callable[[], Recorded],
+        asker: Principal | None = None,
+    ) -> None:
+        """Take a query of *tenant* to be written down soon, as one of *asker*.
 
         Queries that come within a moment are written together: waking a thread
         costs a query more than handing over to one that is waiting already.
         """
         if self._closed:
             return
-        self._pending.append((tenant, now(), make))
+        self._pending.append(_Entry(tenant, now(), make, asker))
         if not self._waiting:
             self._waiting = True
             self._thread.submit(self._write_soon)
@@ -110,27 +126,27 @@ class Recorder:
         breath = GATHERED_SECONDS / len(batch)
         try:
             rows = [self._made(entry, breath) for entry in batch]
-            for name in dict.fromkeys(tenant for tenant, _, _ in rows):
+            for name in dict.fromkeys(entry.tenant for entry, _ in rows):
                 with self._database.relaxed(name) as connection:
-                    for tenant, at, recorded in rows:
-                        if tenant == name:
-                            self._insert(connection, tenant, at, recorded)
+                    for entry, recorded in rows:
+                        if entry.tenant == name:
+                            self._insert(connection, entry, recorded)
         except Exception:
             logger.exception("queries_not_recorded", count=len(batch))
 
-    def _made(self, entry: _Entry, breath: float) -> tuple[str, str, Recorded]:
+    def _made(self, entry: _Entry, breath: float) -> tuple[_Entry, Recorded]:
         """Make a record, and then let others have the interpreter for a while.
 
         All of them in one go would hold up one query in twenty by as many records.
         """
-        tenant, at, make = entry
-        made = make()
+        made = entry.make()
         self._hurry.wait(breath)
-        return tenant, at, made
+        return entry, made
 
     def _insert(
-        self, connection: Connection, name: str, at: str, recorded: Recorded
+        self, connection: Connection, entry: _Entry, recorded: Recorded
     ) -> None:
+        name = entry.tenant
         tenant = tenant_no(connection, name)
         if not tenant:
             whisper("query_not_recorded", tenant=name, why="it has no documents")
@@ -142,15 +158,16 @@ class Recorder:
             connection,
             "INSERT INTO queries (tenant_no, at, preset, question, question_sha256,"
             " request, knowledge_base, configuration, code, result_sha256, result,"
-            " id, path, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
-            " ?12, ?13, (SELECT COALESCE(MAX(number), 0) + 1 FROM queries"
-            " WHERE tenant_no = ?1)) RETURNING number",
+            " id, path, asker, number) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
+            " ?10, ?11, ?12, ?13, ?14, (SELECT COALESCE(MAX(number), 0) + 1"
+            " FROM queries WHERE tenant_no = ?1)) RETURNING number",
             (
-                *(tenant, at, recorded.preset, _storable(recorded.question)),
+                *(tenant, entry.at, recorded.preset, _storable(recorded.question)),
                 *(recorded.question_sha256, as_json(recorded.request)),
                 *(recorded.knowledge_base, recorded.configuration, recorded.code),
                 *(recorded.result_sha256, as_json(recorded.result), recorded.id),
                 None if recorded.path is None else _packed(recorded.path),
+                entry.asker.key if entry.asker else "",
             ),
         )
         if number % min(PRUNED_EVERY, self._keep) == 0:
@@ -169,6 +186,10 @@ class Recorder:
         )
 
 
+def _queries(database: Database) -> str:
+    return numbered(database, "queries", f"{_STORED}, path")
+
+
 def last_queries(database: Database, tenant: str, count: int) -> list[Recorded]:
     """Return the latest recorded queries of a tenant, oldest of them first."""
     return earlier_queries(database, tenant, None, count)[::-1]
@@ -184,7 +205,8 @@ def earlier_queries(
     with database.reading(tenant) as connection:
         rows = every(
             connection,
-            f"SELECT {_COLUMNS} FROM queries WHERE tenant_no = ?"  # noqa: S608 -- ours
+            f"SELECT {_COLUMNS} FROM {_queries(database)}"  # noqa: S608 -- ours
+            " WHERE tenant_no = ?"
             " AND number < ? ORDER BY number DESC LIMIT ?",
             (
                 tenant_no(connection, tenant),
@@ -205,7 +227,7 @@ def named_queries(
         for number in numbers:
             rows = every(
                 connection,
-                f"SELECT {_COLUMNS} FROM queries"  # noqa: S608 -- ours
+                f"SELECT {_COLUMNS} FROM {_queries(database)}"  # noqa: S608 -- ours
                 " WHERE tenant_no = ? AND number = ?",
                 (no, number),
             )
@@ -225,7 +247,7 @@ def traced(database: Database, tenant: str, named: str) -> Recorded:
     with database.reading(tenant) as connection:
         row = first(
             connection,
-            f"SELECT {_COLUMNS}, path FROM queries"  # noqa: S608 -- ours
+            f"SELECT {_COLUMNS}, path FROM {_queries(database)}"  # noqa: S608 -- ours
             f" WHERE tenant_no = ? AND {column} = ?",
             (tenant_no(connection, tenant), value),
         )

@@ -48,10 +48,10 @@ def reanalyse(database: Database, which: Callable[[Connection], str | None]) -> 
 
 def recount_states(connection: Connection, tenant: int) -> None:
     """Write the statistics of a tenant in an embedded store again."""
-    again = recount(connection, tenant)
+    totals = recount(connection, tenant)
     connection.execute(
         "UPDATE tenants SET chunks = ?, terms = ?, state = ? WHERE no = ?",
-        (again.chunks, again.length, again.state, tenant),
+        (*totals, tenant),
     )
 
 

@@ -16,6 +16,7 @@ from kept.kernel.ports import Vectors
 from kept.stores.document_rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, Filed
 from kept.stores.sql import Connection, every, first, marks, only
 from kept.stores.statistics_delta import Sums, as_state
+from kept.text.access import UNDECLARED, acl_readers, acl_text
 from kept.text.terms import packed
 
 # A chunk's number is its document's number and its place in one integer, so the chunks
@@ -27,6 +28,7 @@ ALL_SKETCHED = frozenset({0})
 # SQLite's integers are signed: 63 bits are left for both.
 NUMBER_BITS = 63 - ORD_BITS
 _NO_TAGS = "[]"
+_CLOSE = "UPDATE tenants SET closed = TRUE WHERE no = ?"
 _DOCUMENT_COLUMNS_SHOWN = (
     *("id", "type", "title", "source_uri", "sha256", "authority", "confidence"),
     *("time_horizon", "metadata", "chunk_count"),
@@ -47,8 +49,9 @@ _SHOWN_OF_CHUNK = itemgetter(*map(CHUNK_COLUMNS.index, _CHUNK_COLUMNS_SHOWN))
 _COUNTED = itemgetter(*map(CHUNK_COLUMNS.index, ("terms", "length", "language")))
 _TAGS = CHUNK_COLUMNS.index("tags")
 _INSERT_DOCUMENT = (
-    f"INSERT INTO documents (no, tenant_no, {', '.join(DOCUMENT_COLUMNS)},"  # noqa: S608 -- ours
-    f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, 1,"
+    "INSERT INTO documents (no, tenant_no, acl_no,"  # noqa: S608 -- ours
+    f" {', '.join(DOCUMENT_COLUMNS)}, live, age)"
+    f" VALUES (?, ?, ?, {marks(len(DOCUMENT_COLUMNS))}, 1,"
     " (SELECT COALESCE(MAX(seq), 0) + 1 FROM changes))"
 )
 _NUMBER_TAKEN = (*(apsw.SQLITE_CONSTRAINT_PRIMARYKEY, apsw.SQLITE_CONSTRAINT_ROWID),)
@@ -93,6 +96,7 @@ def tenant_no(connection: apsw.Connection, name: str) -> int:
         "INSERT INTO tenants (name, state) VALUES (?, ?)", (name, as_state(0))
     )
     tenant = connection.last_insert_rowid()
+    acl_no(connection, tenant, UNDECLARED, _CLOSE)
     note_sketch(connection, tenant, NO_DOCUMENT, ALL_SKETCHED)
     return tenant
 
@@ -117,7 +121,7 @@ def filed_of(new: NewDocument) -> Filed:
             *(new.id, new.type, new.title, new.source_uri, new.sha256, new.text),
             *(new.chunks[0].text, new.language, new.authority, new.confidence),
             *(new.time_horizon, as_json(new.metadata), len(new.chunks)),
-            *(new.chars_left_out, now()),
+            *(new.chars_left_out, now(), acl_text(new.readers)),
         ),
         tuple(_chunk_row(place, chunk) for place, chunk in enumerate(new.chunks)),
         new.sketch,
@@ -140,14 +144,46 @@ def file(
     sums: Sums,
 ) -> int:
     """Store a document's rows with its vectors, searchable once *sums* are written."""
-    no = _inserted(connection, tenant, filed)
+    acl = acl_no(connection, tenant, filed.acl, _CLOSE)
+    no = _inserted(connection, tenant, filed, acl)
     insert_chunks(connection, no, filed, vectors)
     note_sketch(connection, tenant, no, filed.sketch)
     tag(connection, tenant, tags_of(no, filed), live=True)
     seq = log_change(connection, tenant, no, len(filed.chunks))
     counted = (_COUNTED(row) for row in filed.chunks)
-    sums.count(seq, digest_of(filed), counted, live=True)
+    sums.of(seq, acl).count(digest_of(filed), counted, live=True)
     return no
+
+
+def acl_no(connection: Connection, tenant: int, acl: str, closing: str) -> int:
+    """Return the number of a list of readers, giving it one at first sight.
+
+    The first list that any document declares closes the tenant, by the statement
+    *closing*: from then on a document that declares none is read by those alone who
+    read everything.
+    """
+    found = first(
+        connection,
+        "SELECT no FROM acls WHERE tenant_no = ? AND readers = ?",
+        (tenant, acl),
+    )
+    if found is not None:
+        return int(found[0])
+    (no,) = only(
+        connection,
+        "INSERT INTO acls (tenant_no, no, readers, state) VALUES (?1,"
+        " (SELECT COALESCE(MAX(no) + 1, 0) FROM acls WHERE tenant_no = ?1), ?2, ?3)"
+        " RETURNING no",
+        (tenant, acl, as_state(0)),
+    )
+    readers = acl_readers(acl)
+    if readers is not None:
+        connection.executemany(
+            "INSERT INTO acl_readers (tenant_no, reader, acl_no) VALUES (?, ?, ?)",
+            [(tenant, reader, no) for reader in readers],
+        )
+        connection.execute(closing, (tenant,))
+    return int(no)
 
 
 def insert_chunks(
@@ -195,15 +231,16 @@ def chunk_no(document: int, place: int) -> int:
     return document << ORD_BITS | place
 
 
-def _inserted(connection: apsw.Connection, tenant: int, filed: Filed) -> int:
+def _inserted(connection: apsw.Connection, tenant: int, filed: Filed, acl: int) -> int:
     """Insert a document under its number, or under the next one that is free."""
     number = number_of(filed.id)
     while True:
         try:
-            connection.execute(_INSERT_DOCUMENT, (number, tenant, *filed.document))
+            row = (number, tenant, acl, *filed.document)
+            connection.execute(_INSERT_DOCUMENT, row)
         except apsw.ConstraintError as error:
-            # Only the primary key may clash and be tried again; a clash of tenant, type
-            # and sha256 means that another process stored the same text.
+            # Only the primary key may clash and be tried again; a clash of tenant,
+            # type, sha256 and readers means that another process stored the same text.
             if getattr(error, "extendedresult", 0) not in _NUMBER_TAKEN:
                 raise AlreadyStored(filed.id) from error
             # Two ids whose digests agree in 43 bits: the later one takes the next
@@ -247,7 +284,8 @@ def set_live(
     connection: apsw.Connection, tenant: int, document: int, sums: Sums, *, live: bool
 ) -> None:
     """Make a document count in search and, by *sums*, in statistics, or no longer."""
-    (was,) = only(connection, "SELECT live FROM documents WHERE no = ?", (document,))
+    living = "SELECT live, acl_no FROM documents WHERE no = ?"
+    was, acl = only(connection, living, (document,))
     if bool(was) == live:
         return
     connection.execute(
@@ -263,7 +301,7 @@ def set_live(
     tag(connection, tenant, tags, live=live)
     seq = log_change(connection, tenant, document, len(rows))
     counted = [(row[2], row[3], row[4]) for row in rows]
-    sums.count(seq, digest(connection, document), counted, live=live)
+    sums.of(seq, acl).count(digest(connection, document), counted, live=live)
 
 
 def tags_in(written: str) -> list[str]:

@@ -70,7 +70,11 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class SqlShelf:
-    """One tenant's chunks, their statistics and their indexes, all of one state."""
+    """One tenant's chunks, their statistics and their indexes, all of one state.
+
+    The indexes hold every chunk; *readable* are those that the caller may read, None
+    being all. Whatever the connection shows is limited to these, too.
+    """
 
     connection: Connection
     indexes: Indexes
@@ -80,6 +84,7 @@ class SqlShelf:
     chunks: int
     total_length: int
     documents: dict[int, Document]
+    readable: Keys | None = None
     read: dict[int, _Read] = field(default_factory=dict)
 
     def languages(self) -> list[str | None]:
@@ -90,7 +95,7 @@ class SqlShelf:
         rows = every(
             self.connection,
             "SELECT language FROM languages WHERE tenant_no = ?"
-            " ORDER BY chunks DESC, language",
+            " GROUP BY language ORDER BY SUM(chunks) DESC, language",
             (self.tenant,),
         )
         return [row[0] or None for row in rows]
@@ -106,14 +111,16 @@ class SqlShelf:
         keys = {term_key(word): word for word in words}
         rows = every(
             self.connection,
-            "SELECT key, df FROM terms WHERE tenant_no = ?"  # noqa: S608 -- marks only
-            f" AND key IN ({marks(len(keys))})",
+            "SELECT key, SUM(df) FROM terms WHERE tenant_no = ?"  # noqa: S608 -- marks only
+            f" AND key IN ({marks(len(keys))}) GROUP BY key",
             (self.tenant, *keys),
         )
         return dict.fromkeys(keys.values(), 0) | {keys[key]: df for key, df in rows}
 
     def allowed(self, filters: Filters) -> Keys | None:
         """Return the chunks that *filters* let through; None means all."""
+        if filters.empty:
+            return self.readable
         return allowed_chunks(self.connection, self.tenant, filters)
 
     def dense_leg(

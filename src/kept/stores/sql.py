@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, TypeVar
 
+from kept.text.access import Principal
+
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
@@ -43,8 +45,14 @@ class Database(Protocol):
     """Tables that several threads and processes share.
 
     *tenant* says whose rows are meant; without one they are those of the store as a
-    whole, such as its keys and jobs.
+    whole, such as its keys and jobs. With an *asker*, what is read is limited to what
+    that one may read.
     """
+
+    @property
+    def asker(self) -> Principal | None:
+        """Who reads, if not everything is to be shown."""
+        ...
 
     @property
     def writable(self) -> bool:
@@ -96,6 +104,20 @@ def only(connection: Connection, sql: str, values: Sequence[Any] = ()) -> Row:
         msg = f"no row for {values!r}: {sql}"
         raise LookupError(msg)
     return row
+
+
+def numbered(database: Database, table: str, columns: str) -> str:
+    """Return a tenant's *table* whose rows have a number, as a table expression.
+
+    To somebody who may not see all rows they are numbered as if the others were not
+    there: gaps would count those.
+    """
+    if database.asker is None:
+        return table
+    return (
+        f"(SELECT tenant_no, {columns}, ROW_NUMBER() OVER"  # noqa: S608 -- ours
+        f" (PARTITION BY tenant_no ORDER BY number) AS number FROM {table}) AS seen"
+    )
 
 
 def marks(count: int) -> str:

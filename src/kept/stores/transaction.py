@@ -16,6 +16,7 @@ class Joined:
     def __init__(self, connection: Connection, *, writable: bool) -> None:
         self._connection = connection
         self.writable = writable
+        self.asker = None
 
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[Connection]:

@@ -15,6 +15,7 @@ from kept.ingest.receipts import (
     Receipt,
     Similarity,
     Source,
+    TextName,
 )
 from kept.kernel.ports import Vectors
 from kept.stores import metadata_update as describing
@@ -30,11 +31,13 @@ from kept.stores.transaction import Joined
 SKETCHED_AT_ONCE = 200
 IndexesOf = Callable[[Connection, int], Indexes]
 _TEXTS_OF_DOCUMENTS = (
-    "SELECT type, sha256 FROM documents WHERE tenant_no = ? AND type = ? AND sha256 = ?"
+    "SELECT type, sha256, readers FROM documents"
+    " WHERE tenant_no = ? AND type = ? AND sha256 = ? AND readers = ?"
 )
 _TEXTS_OF_ALIASES = (
-    "SELECT a.type, a.sha256 FROM aliases a JOIN documents d ON d.no = a.document_no"
-    " WHERE a.tenant_no = ? AND a.type = ? AND a.sha256 = ? AND a.live AND d.live"
+    "SELECT a.type, a.sha256, d.readers FROM aliases a"
+    " JOIN documents d ON d.no = a.document_no WHERE a.tenant_no = ? AND a.type = ?"
+    " AND a.sha256 = ? AND d.readers = ? AND a.live AND d.live"
 )
 
 
@@ -78,23 +81,21 @@ class SqlIntake:
             return reading.text_of(connection, no)
 
     @repeatable
-    def exact(self, type_: str, sha256: str) -> tuple[str, bool] | None:
+    def exact(self, name: TextName) -> tuple[str, bool] | None:
         """Return the document with this very text and whether it is live."""
         with self.database.reading(self.tenant) as connection:
             row = first(
                 connection,
                 "SELECT d.id, d.live FROM documents d JOIN tenants t"
                 " ON t.no = d.tenant_no WHERE t.name = ? AND d.type = ?"
-                " AND d.sha256 = ?",
-                (self.tenant, type_, sha256),
+                " AND d.sha256 = ? AND d.readers = ?",
+                (self.tenant, *name),
             )
         return (row[0], bool(row[1])) if row else None
 
     @repeatable
-    def unknown(
-        self, texts: Sequence[tuple[str, str]], *, aliases: bool
-    ) -> set[tuple[str, str]]:
-        """Return those of *texts*, by type and sha256, that no document has.
+    def unknown(self, texts: Sequence[TextName], *, aliases: bool) -> set[TextName]:
+        """Return those of *texts* that no document has.
 
         With *aliases*, those that a live alias has are left out, too.
         """
@@ -104,10 +105,10 @@ class SqlIntake:
             known = each(connection, _TEXTS_OF_DOCUMENTS, named)
             if aliases:
                 known += each(connection, _TEXTS_OF_ALIASES, named)
-        return set(texts).difference((type_, sha256) for type_, sha256 in known)
+        return set(texts).difference(TextName(*row) for row in known)
 
     @repeatable
-    def alias_of(self, type_: str, sha256: str) -> Match | None:
+    def alias_of(self, name: TextName) -> Match | None:
         """Return the match of an alias that already holds this very text."""
         with self.database.reading(self.tenant) as connection:
             row = first(
@@ -115,9 +116,9 @@ class SqlIntake:
                 "SELECT a.id, d.id, a.rule, a.similarity FROM aliases a"
                 " JOIN documents d ON d.no = a.document_no"
                 " JOIN tenants t ON t.no = a.tenant_no"
-                " WHERE t.name = ? AND a.type = ? AND a.sha256 = ?"
+                " WHERE t.name = ? AND a.type = ? AND a.sha256 = ? AND d.readers = ?"
                 " AND a.live AND d.live ORDER BY a.id LIMIT 1",
-                (self.tenant, type_, sha256),
+                (self.tenant, *name),
             )
         if row is None:
             return None

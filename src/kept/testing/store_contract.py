@@ -381,8 +381,8 @@ class StoreContract(ABC):
             with outside.together() as inside:
                 vectors = embedder.embed([text])
                 assert inside.create(new, vectors, embedder.id, receipt, source)
-                assert inside.exact(new.type, new.sha256) == (new.id, True)
-                assert outside.exact(new.type, new.sha256) is None
+                assert inside.exact(new.name) == (new.id, True)
+                assert outside.exact(new.name) is None
                 if fail:
                     raise InputError(text)
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from kept.errors import UnreadableSourceError
+from kept.errors import InputError, UnreadableSourceError
+from kept.text.access import reader_name
 
 Authority = Literal["high", "medium", "low"]
 TimeHorizon = Literal["current", "near_term", "long_term", "unknown"]
@@ -57,8 +58,9 @@ class Draft:
 
     *tags*, *role*, *excerpt* and *labels* are given to every chunk; *pieces* holds
     the chunks of a source that came already cut, each perhaps with tags, labels and
-    metadata of its own. *encoding* says how the bytes were read and *notes* what was
-    left out of them; neither takes part in equality.
+    metadata of its own. *readers* are the groups and users that may read it; None
+    declares nothing. *encoding* says how the bytes were read and *notes* what was left
+    out of them; neither takes part in equality.
     """
 
     text: str
@@ -75,6 +77,7 @@ class Draft:
     labels: Mapping[str, int | None] = field(default_factory=dict, hash=False)
     encoding: str = field(default="utf-8", compare=False)
     pieces: tuple[DraftPiece, ...] | None = None
+    readers: tuple[str, ...] | None = None
     notes: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -105,7 +108,8 @@ def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
 
     Names are matched without regard to case; unknown ones become metadata. Tags
     add up, labels and metadata are merged key by key. Empty values are as good as
-    absent, so that an empty CSV cell declares nothing.
+    absent, so that an empty CSV cell declares nothing. Readers never add up: a file's
+    own list would open what the folder's list closes.
     """
     fields: dict[str, Any] = {}
     for layer in layers:
@@ -125,7 +129,7 @@ def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
 def _add(fields: dict[str, Any], name: str, value: object) -> None:
     """Lay *value* over what *fields* already hold."""
     before = fields.get(name)
-    if isinstance(before, tuple) and isinstance(value, tuple):
+    if name != "readers" and isinstance(before, tuple) and isinstance(value, tuple):
         fields[name] = tuple(dict.fromkeys(before + value))
     elif isinstance(before, dict) and isinstance(value, dict):
         fields[name] = before | value
@@ -141,7 +145,7 @@ def _checked(name: str, value: object, source: str) -> object:
     except _EntryError as error:
         met = f"{name} {error.key!r} is {_shortened(error.entry)}"
         raise UnreadableSourceError(source, met, f"expected {expected}") from error
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, InputError) as error:
         raise UnreadableSourceError(
             source, f"{name} is {_shortened(value)}", f"expected {expected}"
         ) from error
@@ -219,6 +223,10 @@ def _tags(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple):
         raise TypeError
     return tuple(dict.fromkeys(tag for tag in map(_text, value) if tag))
+
+
+def _readers(value: object) -> tuple[str, ...] | None:
+    return None if value is None else tuple(sorted(set(map(reader_name, _tags(value)))))
 
 
 def _flag(value: object) -> bool:
@@ -316,4 +324,5 @@ FIELDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "excerpt": ("true or false", _flag),
     "labels": ("items with whole numbers from 0 up, or null", _labels),
     "metadata": (_JSON, _metadata),
+    "readers": ("a list of everyone, group:NAME or user:NAME", _readers),
 }

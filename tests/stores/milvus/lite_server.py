@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -54,10 +55,11 @@ class LiteServer:
             self.process.wait()
             self.process = None
 
-    def url(self, folder: Path, **parameters: object) -> str:
+    def url(self, folder: Path | str, **parameters: object) -> str:
         """Return the address of a store on it, with its documents in *folder*."""
         reported = "".join(f"&{name}={value}" for name, value in parameters.items())
-        return f"milvus://127.0.0.1:{self.port}?metadata={folder}{reported}"
+        where = quote(str(folder), safe="")
+        return f"milvus://127.0.0.1:{self.port}?metadata={where}{reported}"
 
     def _listens(self) -> bool:
         with socket.socket() as probe:

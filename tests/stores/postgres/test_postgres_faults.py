@@ -470,7 +470,7 @@ def test_a_text_is_stored_once_by_a_constraint(open_store: Open, dsn: str) -> No
     take(store, "acme", PAGES[:1])
 
     with (
-        pytest.raises(StoreError, match="documents_tenant_no_type_sha256_key"),
+        pytest.raises(StoreError, match="documents_of_one_text"),
         store.database.writing("acme") as connection,
     ):
         connection.execute(

@@ -22,7 +22,7 @@ from kept.errors import (
 from kept.knowledge_base.base import KnowledgeBase
 from kept.search.ports import Store
 from kept.stores.sqlite import store as sqlite
-from kept.stores.sqlite.schema import READABLE, VERSION
+from kept.stores.sqlite.schema import VERSION
 from kept.stores.sqlite.store import SqliteStore
 from kept.testing.contracts import StoreContract
 from kept.testing.store_contract import PAGES
@@ -118,23 +118,10 @@ def test_an_older_store_that_cannot_be_written_says_what_to_do(
     """Its tables would have to be changed before they can be read."""
     base.add(PAGES[0])
     with base.store.database.writing() as connection:
-        connection.execute(f"PRAGMA user_version = {READABLE - 1}")
+        connection.execute(f"PRAGMA user_version = {VERSION - 1}")
 
     with pytest.raises(StoreReadOnlyError, match="kept doctor"):
         SqliteStore(base.store.folder, writable=False)
-
-
-def test_a_store_of_the_version_before_can_be_read_where_it_cannot_be_written(
-    base: KnowledgeBase,
-) -> None:
-    """What came with the newest tables is only needed for writing."""
-    base.add(PAGES[0])
-    with base.store.database.writing() as connection:
-        connection.execute("DROP TABLE sketches")
-        connection.execute(f"PRAGMA user_version = {VERSION - 1}")
-
-    with SqliteStore(base.store.folder, writable=False).database.reading() as reader:
-        assert reader.execute("SELECT COUNT(*) FROM documents").fetchone() == (1,)
 
 
 def test_no_statement_is_planned_again_for_other_values(tmp_path: Path) -> None:

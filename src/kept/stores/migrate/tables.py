@@ -149,7 +149,7 @@ OF_TENANTS = (
         (
             *("number", "id", "at", "preset", "question", "question_sha256"),
             *("request", "knowledge_base", "configuration", "code"),
-            *("result_sha256", "result", "path"),
+            *("result_sha256", "result", "path", "asker"),
         ),
         ("number",),
     ),

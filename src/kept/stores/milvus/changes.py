@@ -1,7 +1,7 @@
 """Changes for the indexes: what changed in the store, and what a snapshot shows."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -27,13 +27,28 @@ Latest = Callable[[], AbstractContextManager[Connection]]
 class Truth:
     """One tenant's truth: a snapshot, and what is stored by now.
 
-    Both legs of a query read here, one at a time: the connection is not shared.
+    Both legs of a query read here, one at a time: the connection is not shared. It may
+    be *restricted* to what somebody may read, unlike *latest*.
     """
 
     connection: Connection
     latest: Latest
     tenant: int
+    restricted: bool = False
     alone: RLock = field(default_factory=RLock)
+
+    @contextmanager
+    def everything(self) -> "Iterator[Truth]":
+        """Yield the truth that a collection is built from, whoever asks."""
+        if not self.restricted:
+            yield self
+            return
+        with self.latest() as connection:
+            yield self.on(connection)
+
+    def on(self, connection: Connection) -> "Truth":
+        """Return the same truth as an unrestricted connection shows it."""
+        return Truth(connection, self.latest, self.tenant)
 
     def position(self) -> tuple[int, str]:
         """Return the last change that the snapshot shows, and its state."""

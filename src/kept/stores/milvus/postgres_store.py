@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.kernel.signals import QueryTerms
+from kept.stores.filter_sql import chunks_shown
 from kept.stores.index_port import Indexes, Keys
 from kept.stores.meta import epoch_of
 from kept.stores.milvus.address import Address
@@ -32,6 +33,19 @@ class PostgresTruth(Truth):
     """A tenant's truth in PostgreSQL, where vectors are kept in another form."""
 
     stored: Nearest | None = None
+
+    def on(self, connection: Connection) -> "PostgresTruth":
+        """Return the same truth as an unrestricted connection shows it."""
+        stored = cast("Nearest", self.stored)
+        if not isinstance(connection, PostgresConnection):
+            msg = "a truth in PostgreSQL needs a connection to it"
+            raise TypeError(msg)
+        return PostgresTruth(
+            connection,
+            self.latest,
+            self.tenant,
+            stored=Nearest(connection, stored.of),
+        )
 
     def vectors(self, keys: Keys) -> NDArray[np.float32]:
         """Return the vector of each of *keys*, as rows."""
@@ -80,14 +94,17 @@ class MilvusPostgresStore(PostgresStore):
         self.server.close()
         super().close()
 
-    def shelf_on(self, connection: PostgresConnection) -> PostgresShelf:
+    def shelf_on(self, connection: PostgresConnection, tenant: str) -> PostgresShelf:
         """Return what a snapshot shows, its collection caught up with it."""
-        shelf = super().shelf_on(connection)
+        shelf = super().shelf_on(connection, tenant)
         view = self._view(connection, shelf.tenant)
         seq, _ = view.truth.position()
         if not view.hold(seq):
             view.catch_up(connection, seq)
         shown = {field.name: getattr(shelf, field.name) for field in fields(shelf)}
+        # The collection holds the chunks of all, so those that may be read are named.
+        if not self._sees_all(connection):
+            shown["readable"] = chunks_shown(connection, shelf.tenant)
         return MilvusPostgresShelf(**{**shown, "indexes": view})
 
     def indexes(self, connection: Connection, tenant: int) -> Indexes:  # type: ignore[override]  # found elsewhere
@@ -106,8 +123,10 @@ class MilvusPostgresStore(PostgresStore):
         super().rebuild()
         for name in self.tenants():
             with self.database.reading(name) as connection:
-                self._view(connection, super().shelf_on(connection).tenant).rebuild()
-                self.shelf_on(connection)
+                self._view(
+                    connection, super().shelf_on(connection, name).tenant
+                ).rebuild()
+                self.shelf_on(connection, name)
         return len(self.tenants())
 
     def renew(self) -> bool:
@@ -122,12 +141,12 @@ class MilvusPostgresStore(PostgresStore):
         findings = super().examine(repair=repair)
         for name in self.tenants():
             with self.database.reading(name) as connection:
-                shelf = self.shelf_on(connection)
+                shelf = self.shelf_on(connection, name)
                 view = cast("View", shelf.indexes)
                 problem = _difference(view) if shelf.embedder else None
                 if problem and repair:
                     view.rebuild()
-                    self.shelf_on(connection)
+                    self.shelf_on(connection, name)
             if problem:
                 findings.append(
                     DoctorFinding(
@@ -144,8 +163,9 @@ class MilvusPostgresStore(PostgresStore):
             (name,) = only(connection, sql, (tenant,))
         truth = PostgresTruth(
             connection,
-            partial(self.database.reading, name),
+            partial(self._all_of_it.reading, name),
             tenant,
+            restricted=self.database.asker is not None,
             stored=super().indexes(connection, tenant).dense,
         )
         return View(self.collections.of(tenant, epoch, dimension), truth)

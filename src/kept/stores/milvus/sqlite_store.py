@@ -53,7 +53,9 @@ class MilvusStore(SqliteStore):
         """Return a tenant's collection as a reader of *connection* sees it."""
         epoch, dimension = epoch_of(connection)
         collection = self.collections.of(tenant, epoch, dimension)
-        return View(collection, Truth(connection, self.database.latest, tenant))
+        restricted = self.database.asker is not None
+        truth = Truth(connection, self.database.latest, tenant, restricted=restricted)
+        return View(collection, truth)
 
     def sweep(self) -> None:
         """Remove the collections of embedders that the store no longer has."""

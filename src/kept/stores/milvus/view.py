@@ -251,7 +251,8 @@ class View:
         self, connection: Connection, seq: int, *, keyword: bool = True
     ) -> None:
         """Apply what the truth has and the collection lacks, up to *seq*."""
-        self.collection.catch_up(self.truth, seq)
+        with self.truth.everything() as truth:
+            self.collection.catch_up(truth, seq)
 
     def rebuild(self) -> None:
         """Drop the collection; the next search rebuilds it."""
@@ -272,7 +273,7 @@ class View:
             return ask()
         except CollectionAwayError:
             self.collection.away()
-            self.collection.catch_up(self.truth, seq)
+            self.catch_up(self.truth.connection, seq)
             return ask()
 
 

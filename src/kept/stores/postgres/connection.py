@@ -11,8 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import psycopg
 from psycopg import pq
@@ -28,7 +29,8 @@ from kept.stores.postgres.server_errors import (
     store_error,
     translated,
 )
-from kept.stores.sql import Connection, only
+from kept.stores.sql import Connection, every, only
+from kept.text.access import Principal
 
 T = TypeVar("T")
 
@@ -98,8 +100,12 @@ class PostgresDatabase:
             # After two runs a statement is prepared; the driver's default is five.
             "prepare_threshold": 2,
         }
+        self.asker: Principal | None = None
+        # Whether row-level security does not hold for our role.
+        self.unguarded = False
         self.follow = False
-        self.written = 0
+        # In a list, which those that read as somebody share.
+        self._written = [0]
         self._pool: ConnectionPool[Raw] = ConnectionPool(
             kwargs=self._parameters,
             min_size=0,
@@ -116,6 +122,21 @@ class PostgresDatabase:
         """Close every connection."""
         self._pool.close()
 
+    @property
+    def written(self) -> int:
+        """How many bytes the log had after the last change that was made here."""
+        return self._written[0]
+
+    @written.setter
+    def written(self, size: int) -> None:
+        self._written[0] = size
+
+    def seen_by(self, asker: Principal | None) -> Self:
+        """Return the same database, reading as *asker*; it writes as before."""
+        seen = copy(self)
+        seen.asker = asker
+        return seen
+
     def connect(self) -> PostgresConnection:
         """Return a connection of its own, outside the pool; the caller closes it."""
         with translated(self.where):
@@ -128,6 +149,8 @@ class PostgresDatabase:
         None sees what belongs to the store as a whole, and no tenant's documents.
         """
         with self._begun(READ, tenant) as (connection, _):
+            if self.asker is not None and self.unguarded:
+                self._refuse_unguarded(connection)
             yield connection
 
     @contextmanager
@@ -184,6 +207,17 @@ class PostgresDatabase:
         finally:
             let_go(connection)
 
+    def _refuse_unguarded(self, connection: PostgresConnection) -> None:
+        """Refuse to show a tenant's documents to those who may not read all of them."""
+        sql = "SELECT closed FROM kept.states WHERE tenant_no = kept.current_tenant()"
+        if any(closed for (closed,) in every(connection, sql)):
+            msg = (
+                f"PostgreSQL at {self.where} does not hold this role to row-level "
+                "security, by which documents are kept from those who may not read "
+                "them; connect as a role that is no superuser and has no BYPASSRLS"
+            )
+            raise StoreError(msg)
+
     @contextmanager
     def _changing(self, begin: str, tenant: str | None) -> Iterator[PostgresConnection]:
         if not self.writable:
@@ -200,7 +234,8 @@ class PostgresDatabase:
         self, begin: str, tenant: str | None
     ) -> Iterator[tuple[PostgresConnection, Numbered | None]]:
         """Hold a transaction on a connection that is known to live."""
-        raw, numbered = self._ready(begin, tenant)
+        asker = self.asker if begin is READ else None
+        raw, numbered = self._ready(begin, tenant, asker)
         finishing = False
         try:
             yield PostgresConnection(raw), numbered
@@ -233,14 +268,16 @@ class PostgresDatabase:
         with self._lock:
             self.written = max(self.written, int(row[0]) if row else 0)
 
-    def _ready(self, begin: str, tenant: str | None) -> tuple[Raw, Numbered | None]:
+    def _ready(
+        self, begin: str, tenant: str | None, asker: Principal | None
+    ) -> tuple[Raw, Numbered | None]:
         """Begin on a pooled connection, passing over those that have died."""
         until = time.monotonic() + self.options.patience_seconds
         while True:
             raw: Raw | None = None
             try:
                 raw = self._taken()
-                return raw, _begin(raw, begin, tenant)
+                return raw, _begin(raw, begin, tenant, asker)
             except psycopg.Error as error:
                 broken = raw is not None and raw.broken
                 if raw is not None:
@@ -325,8 +362,14 @@ def _status(connection: PostgresConnection, numbered: Numbered) -> str | None:
     return status
 
 
-def _begin(raw: Raw, begin: str, tenant: str | None) -> Numbered | None:
-    """Begin for *tenant* in one round trip, and number the transaction if it writes."""
+def _begin(
+    raw: Raw, begin: str, tenant: str | None, asker: Principal | None
+) -> Numbered | None:
+    """Begin for *tenant* in one round trip, and number the transaction if it writes.
+
+    Row-level security shows what *asker* may read; where nothing says who asks, it
+    shows nothing.
+    """
     number = "NULL, NULL"
     if begin is not READ:
         number = f"pg_catalog.pg_current_xact_id()::text, {_HISTORY}"
@@ -336,14 +379,18 @@ def _begin(raw: Raw, begin: str, tenant: str | None) -> Numbered | None:
         # pg_temp comes last: otherwise any role could put a table of its own in front
         # of ours.
         " pg_catalog.set_config('search_path', 'pg_catalog, kept, pg_temp', true),"
+        " pg_catalog.set_config('kept.readers', %s, true),"
         f" pg_catalog.set_config('kept.whole', %s, true), {number}",
-        (tenant or "", "on" if tenant is None else ""),
+        (
+            *(tenant or "", "*" if asker is None else asker.key),
+            "on" if tenant is None else "",
+        ),
     )
     # Several statements in one round trip; only the last one's row is wanted.
     while cursor.nextset():
         pass
     row: tuple[Any, ...] | None = cursor.fetchone()
-    return Numbered(*row[3:]) if row and row[3] else None
+    return Numbered(*row[4:]) if row and row[4] else None
 
 
 def let_go(connection: PostgresConnection) -> None:

@@ -27,7 +27,7 @@ BATCH = 500
 STREAMED = 10_000
 BOTH = 2
 
-Posting = tuple[int, int, int, int]
+Posting = tuple[int, int, int, int, int]
 
 
 def examine(
@@ -129,6 +129,18 @@ def _lost(connection: PostgresConnection, vector: str) -> Iterator[tuple[str, st
             (),
         ),
         (
+            "documents under a wrong list of readers",
+            (
+                "SELECT count(*) FROM documents d WHERE NOT EXISTS"
+                " (SELECT 1 FROM acls a"
+                " WHERE a.no = d.acl_no AND a.readers = d.readers)"
+                " OR EXISTS (SELECT 1 FROM chunks c LEFT JOIN vectors v ON v.no = c.no"
+                " WHERE c.document_no = d.no AND (c.acl_no <> d.acl_no"
+                " OR v.acl_no <> d.acl_no))"
+            ),
+            (),
+        ),
+        (
             "vectors of another length",
             (
                 "SELECT count(*) FROM vectors WHERE epoch = ?"  # noqa: S608 -- quoted
@@ -160,16 +172,16 @@ def _underived(connection: PostgresConnection) -> list[tuple[str, str]]:
 
 def _live_chunks(
     connection: PostgresConnection,
-) -> Iterator[list[tuple[int, bytes, int]]]:
+) -> Iterator[list[tuple[int, bytes, int, int]]]:
     after = -1
     while rows := every(
         connection,
-        "SELECT c.no, c.terms, c.length FROM chunks c JOIN documents d"
+        "SELECT c.no, c.terms, c.length, d.acl_no FROM chunks c JOIN documents d"
         " ON d.no = c.document_no WHERE d.live AND c.no > ? ORDER BY c.no LIMIT ?",
         (after, BATCH),
     ):
         after = rows[-1][0]
-        yield [(no, terms, length) for no, terms, length in rows]
+        yield [(no, terms, length, acl) for no, terms, length, acl in rows]
 
 
 def _wrong_postings(connection: PostgresConnection) -> int:
@@ -185,7 +197,7 @@ def _postings(connection: PostgresConnection) -> Iterator[Posting]:
     for rows in _live_chunks(connection):
         terms, places, counts = postings_of([row[1] for row in rows])
         yield from sorted(
-            (rows[place][0], term, count, rows[place][2])
+            (rows[place][0], term, count, *rows[place][2:])
             for term, place, count in zip(
                 terms.tolist(), places.tolist(), counts.tolist(), strict=True
             )
@@ -195,8 +207,10 @@ def _postings(connection: PostgresConnection) -> Iterator[Posting]:
 def _stored_postings(connection: PostgresConnection) -> Iterator[Posting]:
     with connection.raw.cursor(name="postings") as cursor:
         cursor.itersize = STREAMED
-        cursor.execute("SELECT no, key, count, length FROM postings ORDER BY no, key")
-        yield from ((row[0], row[1], row[2], row[3]) for row in cursor)
+        cursor.execute(
+            "SELECT no, key, count, length, acl_no FROM postings ORDER BY no, key"
+        )
+        yield from ((row[0], row[1], row[2], row[3], row[4]) for row in cursor)
 
 
 def _wrong_facts(connection: PostgresConnection) -> int:
@@ -240,17 +254,19 @@ def _derive(connection: PostgresConnection, tenant: int) -> None:
     """Rewrite everything of a tenant that follows from its documents."""
     connection.execute("DELETE FROM postings WHERE tenant_no = ?", (tenant,))
     for rows in _live_chunks(connection):
-        change_postings(connection, tenant, rows, live=True)
+        for acl in sorted({row[3] for row in rows}):
+            some = [row for row in rows if row[3] == acl]
+            change_postings(connection, tenant, acl, some, live=True)
     connection.execute("DELETE FROM facts WHERE tenant_no = ?", (tenant,))
-    for some in _all_metadata(connection):
-        for no, metadata in some:
+    for known in _all_metadata(connection):
+        for no, metadata in known:
             note_facts(connection, tenant, no, metadata)
     connection.execute(
         "UPDATE vectors v SET live = d.live FROM chunks c JOIN documents d"
         " ON d.no = c.document_no WHERE c.no = v.no AND v.live <> d.live"
     )
-    again = recount(connection, tenant)
+    totals = recount(connection, tenant)
     connection.execute(
         "UPDATE states SET chunks = ?, terms = ?, state = ? WHERE tenant_no = ?",
-        (again.chunks, again.length, again.state, tenant),
+        (*totals, tenant),
     )

@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from kept.stores.row_writer import (
     NUMBER_BITS,
     ORD_BITS,
     AlreadyStored,
+    acl_no,
     chunk_no,
     digest,
     filed_of,
@@ -37,24 +38,27 @@ from kept.stores.row_writer import (
 )
 from kept.stores.sql import every, first, marks, only
 from kept.stores.statistics_delta import as_state
+from kept.text.access import UNDECLARED
 from kept.text.terms import postings_of
 
+_CLOSE = "UPDATE kept.states SET closed = TRUE WHERE tenant_no = ?"
 _EPOCH = "(SELECT value::integer FROM kept.meta WHERE key = 'epoch')"
 
 _ADD_POSTINGS = (
-    "INSERT INTO kept.postings (tenant_no, key, no, count, length)"
-    " SELECT ?, p.* FROM ROWS FROM (pg_catalog.unnest(?), pg_catalog.unnest(?),"
+    "INSERT INTO kept.postings (tenant_no, acl_no, key, no, count, length)"
+    " SELECT ?, ?, p.* FROM ROWS FROM (pg_catalog.unnest(?), pg_catalog.unnest(?),"
     " pg_catalog.unnest(?), pg_catalog.unnest(?)) AS p"
 )
 _REMOVE_POSTINGS = (
     "DELETE FROM kept.postings p USING ROWS FROM (pg_catalog.unnest(?),"
     " pg_catalog.unnest(?)) AS g (key, no)"
-    " WHERE p.tenant_no = ? AND p.key = g.key AND p.no = g.no"
+    " WHERE p.tenant_no = ? AND p.acl_no = ? AND p.key = g.key AND p.no = g.no"
 )
 _COUNT_TERMS = (
-    "INSERT INTO kept.terms (tenant_no, key, df) SELECT ?, t.* FROM ROWS FROM"
+    "INSERT INTO kept.terms (tenant_no, acl_no, key, df)"
+    " SELECT ?, ?, t.* FROM ROWS FROM"
     " (pg_catalog.unnest(?), pg_catalog.unnest(?)) AS t"
-    " ON CONFLICT (tenant_no, key) DO UPDATE SET df = terms.df + excluded.df"
+    " ON CONFLICT (tenant_no, acl_no, key) DO UPDATE SET df = terms.df + excluded.df"
 )
 
 
@@ -88,6 +92,7 @@ class PostgresBooks:
                 (as_state(0),),
             )
             found = only(connection, locked, (name,))
+            acl_no(connection, found[0], UNDECLARED, _CLOSE)
             note_sketch(connection, found[0], NO_DOCUMENT, ALL_SKETCHED)
         return int(found[0])
 
@@ -115,19 +120,21 @@ class PostgresBooks:
         vectors: Vectors,
     ) -> int:
         """Store a document's rows with its vectors, or raise `AlreadyStored`."""
+        acl = acl_no(connection, tenant, filed.acl, _CLOSE)
         no = _free_number(connection, tenant, filed.id)
         made = first(
             connection,
-            f"INSERT INTO kept.documents (tenant_no, no, {', '.join(DOCUMENT_COLUMNS)},"  # noqa: S608 -- ours
-            f" live, age) VALUES (?, ?, {marks(len(DOCUMENT_COLUMNS))}, FALSE,"
+            "INSERT INTO kept.documents (tenant_no, no, acl_no,"  # noqa: S608 -- ours
+            f" {', '.join(DOCUMENT_COLUMNS)}, live, age)"
+            f" VALUES (?, ?, ?, {marks(len(DOCUMENT_COLUMNS))}, FALSE,"
             " (SELECT seq + 1 FROM kept.states"
             " WHERE tenant_no = kept.current_tenant()))"
             " ON CONFLICT DO NOTHING RETURNING no",
-            (tenant, no, *filed.document),
+            (tenant, no, acl, *filed.document),
         )
         if made is None:
             raise AlreadyStored(filed.id)
-        self._insert_parts(connection, tenant, no, filed, vectors)
+        self._insert_parts(connection, RowNumbers(tenant, no, acl), filed, vectors)
         note_sketch(connection, tenant, no, filed.sketch)
         self._set_live(connection, tenant, no, live=True)
         return no
@@ -142,18 +149,20 @@ class PostgresBooks:
     ) -> None:
         """Give a document the rows *filed*, its text and life as they are."""
         own = (tenant, document)
-        living = "SELECT live FROM kept.documents WHERE tenant_no = ? AND no = ?"
-        (live,) = only(connection, living, own)
+        living = (
+            "SELECT live, acl_no FROM kept.documents WHERE tenant_no = ? AND no = ?"
+        )
+        live, acl = only(connection, living, own)
         deleting = "DELETE FROM kept.{} WHERE tenant_no = ? AND document_no = ?"
         with connection.raw.pipeline():
             connection.execute(deleting.format("facts"), own)
             if vectors is None:
-                _redescribe(connection, tenant, document, filed, live=live)
+                _redescribe(connection, RowNumbers(*own, acl), filed, live=live)
                 return
             self._set_live(connection, tenant, document, live=False)
             connection.execute(deleting.format("chunks"), own)
             rewrite_document(connection, tenant, document, filed)
-            self._insert_parts(connection, tenant, document, filed, vectors)
+            self._insert_parts(connection, RowNumbers(*own, acl), filed, vectors)
             self._set_live(connection, tenant, document, live=live)
 
     def set_live(
@@ -169,11 +178,12 @@ class PostgresBooks:
         changed = first(
             connection,
             "UPDATE kept.documents SET live = ?, superseded_by = NULL"
-            " WHERE tenant_no = ? AND no = ? AND live <> ? RETURNING no",
+            " WHERE tenant_no = ? AND no = ? AND live <> ? RETURNING acl_no",
             (live, tenant, document, live),
         )
         if changed is None:
             return
+        own = RowNumbers(tenant, document, changed[0])
         chunks = every(
             connection,
             "SELECT no, terms, length, language, tags FROM kept.chunks"
@@ -186,14 +196,14 @@ class PostgresBooks:
             " AND no < ? AND live <> ?",
             (live, tenant, *_places(document), live),
         )
-        _index_terms(connection, tenant, chunks, live=live)
-        _count_languages(connection, tenant, Counter(c[3] for c in chunks), sign)
+        _index_terms(connection, own, chunks, live=live)
+        _count_languages(connection, own, Counter(c[3] for c in chunks), sign)
         tags = [(chunk[0], name) for chunk in chunks for name in tags_in(chunk[4])]
         _tag(connection, tenant, tags, live=live)
         length = sum(chunk[2] for chunk in chunks)
         self.sizes[tenant] = _log_change(
             connection,
-            tenant,
+            own,
             sign * digest(connection, document),
             (sign * len(chunks), sign * length),
             (document, len(chunks)),
@@ -227,39 +237,45 @@ class PostgresBooks:
     def _insert_parts(
         self,
         connection: PostgresConnection,
-        tenant: int,
-        no: int,
+        own: "RowNumbers",
         filed: Filed,
         vectors: Vectors,
     ) -> None:
+        tenant, no, acl = own
         connection.executemany(
-            f"INSERT INTO kept.chunks (tenant_no, no, document_no,"  # noqa: S608 -- ours
-            f" {', '.join(CHUNK_COLUMNS)}) VALUES (?,?,?,{marks(len(CHUNK_COLUMNS))})",
+            "INSERT INTO kept.chunks (tenant_no, no, document_no, acl_no,"  # noqa: S608 -- ours
+            f" {', '.join(CHUNK_COLUMNS)})"
+            f" VALUES (?,?,?,?,{marks(len(CHUNK_COLUMNS))})",
             [
-                (tenant, chunk_no(no, place), no, *row)
+                (tenant, chunk_no(no, place), no, acl, *row)
                 for place, row in enumerate(filed.chunks)
             ],
         )
         connection.executemany(
-            "INSERT INTO kept.vectors (tenant_no, epoch, no, live, embedding)"  # noqa: S608 -- quoted
-            f" VALUES (?, {_EPOCH}, ?, FALSE, ?::{self._vector}.vector)",
+            "INSERT INTO kept.vectors"  # noqa: S608 -- quoted
+            " (tenant_no, epoch, no, acl_no, live, embedding)"
+            f" VALUES (?, {_EPOCH}, ?, ?, FALSE, ?::{self._vector}.vector)",
             [
-                (tenant, chunk_no(no, place), Vector(vector))
+                (tenant, chunk_no(no, place), acl, Vector(vector))
                 for place, vector in enumerate(vectors)
             ],
         )
         _note_filed(connection, tenant, no, filed)
 
 
+class RowNumbers(NamedTuple):
+    """A document by numbers: its tenant's, its own, and that of its readers' list."""
+
+    tenant: int
+    no: int
+    acl: int
+
+
 def _redescribe(
-    connection: PostgresConnection,
-    tenant: int,
-    document: int,
-    filed: Filed,
-    *,
-    live: bool,
+    connection: PostgresConnection, own: RowNumbers, filed: Filed, *, live: bool
 ) -> None:
     """Write what is declared of a document, and in its tenant's state if it lives."""
+    tenant, document, _ = own
     rows = every(
         connection,
         "SELECT no, tags FROM kept.chunks WHERE tenant_no = ? AND document_no = ?",
@@ -274,7 +290,7 @@ def _redescribe(
         _tag(connection, tenant, tags, live=False)
         _tag(connection, tenant, tags_of(document, filed), live=True)
         change = digest(connection, document) - before
-        _log_change(connection, tenant, change, (0, 0), (NO_DOCUMENT, 0))
+        _log_change(connection, own, change, (0, 0), (NO_DOCUMENT, 0))
 
 
 def _note_filed(
@@ -317,11 +333,17 @@ def note_facts(
 
 
 def change_postings(
-    connection: PostgresConnection, tenant: int, chunks: Sequence[Any], *, live: bool
+    connection: PostgresConnection,
+    tenant: int,
+    acl: int,
+    chunks: Sequence[Any],
+    *,
+    live: bool,
 ) -> NDArray[np.int64]:
     """Put the terms of chunks into the postings, or take them out; return them.
 
-    A chunk begins with its number, its terms and its length.
+    A chunk begins with its number, its terms and its length; *acl* is the number of
+    their readers' list.
     """
     terms, places, counts = postings_of([chunk[1] for chunk in chunks])
     keys = np.array([chunk[0] for chunk in chunks], np.int64)[places]
@@ -331,41 +353,46 @@ def change_postings(
     if live:
         connection.execute(
             _ADD_POSTINGS,
-            (tenant, *listed, numbers(counts[order]), numbers(lengths[order])),
+            (tenant, acl, *listed, numbers(counts[order]), numbers(lengths[order])),
         )
     else:
-        connection.execute(_REMOVE_POSTINGS, (*listed, tenant))
+        connection.execute(_REMOVE_POSTINGS, (*listed, tenant, acl))
     return terms
 
 
 def _index_terms(
-    connection: PostgresConnection, tenant: int, chunks: list[Any], *, live: bool
+    connection: PostgresConnection, own: RowNumbers, chunks: list[Any], *, live: bool
 ) -> None:
     """Put the chunks' terms into the postings and count them, or take them out."""
-    terms = change_postings(connection, tenant, chunks, live=live)
+    tenant, _, acl = own
+    terms = change_postings(connection, tenant, acl, chunks, live=live)
     distinct, holding = np.unique(terms, return_counts=True)
     connection.execute(
         _COUNT_TERMS,
-        (tenant, numbers(distinct), numbers(holding if live else -holding)),
+        (tenant, acl, numbers(distinct), numbers(holding if live else -holding)),
     )
     if not live:
         connection.execute(
-            "DELETE FROM kept.terms WHERE tenant_no = ? AND key = ANY(?) AND df = 0",
-            (tenant, numbers(distinct)),
+            "DELETE FROM kept.terms WHERE tenant_no = ? AND acl_no = ?"
+            " AND key = ANY(?) AND df = 0",
+            (tenant, acl, numbers(distinct)),
         )
 
 
 def _count_languages(
-    connection: PostgresConnection, tenant: int, languages: Counter[str], sign: int
+    connection: PostgresConnection, own: RowNumbers, languages: Counter[str], sign: int
 ) -> None:
     connection.executemany(
-        "INSERT INTO kept.languages (tenant_no, language, chunks) VALUES (?, ?, ?)"
-        " ON CONFLICT (tenant_no, language)"
+        "INSERT INTO kept.languages (tenant_no, acl_no, language, chunks)"
+        " VALUES (?, ?, ?, ?) ON CONFLICT (tenant_no, acl_no, language)"
         " DO UPDATE SET chunks = languages.chunks + excluded.chunks",
-        [(tenant, name, sign * count) for name, count in sorted(languages.items())],
+        [
+            (own.tenant, own.acl, name, sign * count)
+            for name, count in sorted(languages.items())
+        ],
     )
     connection.execute(
-        "DELETE FROM kept.languages WHERE tenant_no = ? AND chunks = 0", (tenant,)
+        "DELETE FROM kept.languages WHERE tenant_no = ? AND chunks = 0", (own.tenant,)
     )
 
 
@@ -386,26 +413,33 @@ def _tag(
 
 def _log_change(
     connection: PostgresConnection,
-    tenant: int,
+    document: RowNumbers,
     change: int,
     sizes: tuple[int, int],
     changed: tuple[int, int],
 ) -> int:
-    """Change the tenant's state by so much; return how many chunks it has.
+    """Change the state of a document's tenant by so much; return its chunks' number.
 
     *sizes* are by how many chunks and terms it changes, *changed* the document and
     its chunks that the indexes look at again.
     """
-    own = (tenant,)
-    (state,) = only(
-        connection, "SELECT state FROM kept.states WHERE tenant_no = ?", own
+    tenant, _, acl = document
+    state, own = only(
+        connection,
+        "SELECT s.state, a.state FROM kept.states s JOIN kept.acls a"
+        " ON a.tenant_no = s.tenant_no WHERE s.tenant_no = ? AND a.no = ?",
+        (tenant, acl),
     )
-    total = int.from_bytes(state, "big") + change
     (chunks,) = only(
         connection,
         "UPDATE kept.states SET seq = seq + 1, chunks = chunks + ?, terms = terms + ?,"
         " state = ? WHERE tenant_no = ? RETURNING chunks",
-        (*sizes, as_state(total), tenant),
+        (*sizes, _changed_by(state, change), tenant),
+    )
+    connection.execute(
+        "UPDATE kept.acls SET chunks = chunks + ?, terms = terms + ?, state = ?"
+        " WHERE tenant_no = ? AND no = ?",
+        (*sizes, _changed_by(own, change), tenant, acl),
     )
     connection.execute(
         "INSERT INTO kept.changes (tenant_no, seq, document_no, chunks)"
@@ -413,3 +447,7 @@ def _log_change(
         (*changed, tenant),
     )
     return int(chunks)
+
+
+def _changed_by(state: bytes, change: int) -> bytes:
+    return as_state(int.from_bytes(state, "big") + change)

@@ -5,7 +5,7 @@ sums may differ from ours in the last bits, so the caller's exact score of the
 proposals decides, and more are asked for until nothing unseen can be among the best.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,8 @@ SELECT p.no, pg_catalog.sum(
 FROM ROWS FROM (
     pg_catalog.unnest(%(keys)s), pg_catalog.unnest(%(weights)s::float8[])
 ) AS q (key, weight)
-JOIN kept.postings p ON p.tenant_no = %(tenant)s AND p.key = q.key
+JOIN kept.postings p ON p.tenant_no = %(tenant)s
+    AND p.acl_no = ANY (%(acls)s) AND p.key = q.key
 """
 _AMONG = "WHERE p.no = ANY(%(allowed)s)"
 _BEST = "GROUP BY p.no ORDER BY score DESC LIMIT %(most)s"
@@ -39,10 +40,14 @@ _BEST = "GROUP BY p.no ORDER BY score DESC LIMIT %(most)s"
 
 @dataclass(frozen=True, slots=True)
 class PostgresWords:
-    """Which of one tenant's chunks hold a term, at one state."""
+    """Which of one tenant's chunks hold a term, at one state.
+
+    *acls* are the lists of readers whose documents are searched.
+    """
 
     connection: PostgresConnection
     tenant: int
+    acls: Sequence[int]
 
     @property
     def seq(self) -> int:
@@ -91,6 +96,7 @@ class PostgresWords:
         """Return the best by the server's sum, of all that hold any of the terms."""
         values: dict[str, Any] = {
             "tenant": self.tenant,
+            "acls": numbers(self.acls),
             "keys": numbers(list(weights)),
             "weights": list(weights.values()),
             "k1": K1 + 1,

@@ -17,6 +17,7 @@ from kept.errors import StoreBusyError, StoreError
 from kept.stores.postgres.connection import PostgresDatabase
 from kept.stores.postgres.dialect import PostgresConnection
 from kept.stores.sql import only
+from kept.text.access import Principal
 
 LEFT_ALONE_SECONDS = 30.0
 CONNECT_SECONDS = 3
@@ -51,14 +52,21 @@ class Replicas:
             database.close()
 
     @contextmanager
-    def reading(self, tenant: str) -> Iterator[PostgresConnection]:
-        """Hold a snapshot of what *tenant* may see, wherever that is to be had."""
+    def reading(
+        self, tenant: str, asker: Principal | None = None
+    ) -> Iterator[PostgresConnection]:
+        """Hold a snapshot of what *tenant* may see, wherever that is to be had.
+
+        Within the tenant it shows what *asker* may read.
+        """
         for database in self._in_turn():
             with ExitStack() as stack:
                 try:
                     if not self._caught_up(database):
                         continue
-                    connection = stack.enter_context(database.reading(tenant))
+                    connection = stack.enter_context(
+                        database.seen_by(asker).reading(tenant)
+                    )
                 except StoreBusyError:
                     continue
                 except StoreError as error:
@@ -66,7 +74,7 @@ class Replicas:
                     continue
                 yield connection
                 return
-        with self._primary.reading(tenant) as connection:
+        with self._primary.seen_by(asker).reading(tenant) as connection:
             yield connection
 
     def _in_turn(self) -> list[PostgresDatabase]:

@@ -225,7 +225,106 @@ CREATE TABLE kept.sketches (
 );
 """
 
+# The list of readers stands beside the tenant in keys: four bytes that were padding.
+_ACLS = """
+CREATE TABLE kept.acls (
+    tenant_no integer NOT NULL,
+    no integer NOT NULL,
+    readers text COLLATE pg_catalog."C" NOT NULL,
+    chunks bigint NOT NULL DEFAULT 0,
+    terms bigint NOT NULL DEFAULT 0,
+    state bytea NOT NULL,
+    PRIMARY KEY (tenant_no, no),
+    UNIQUE (tenant_no, readers)
+);
+CREATE TABLE kept.acl_readers (
+    tenant_no integer NOT NULL,
+    reader text COLLATE pg_catalog."C" NOT NULL,
+    acl_no integer NOT NULL,
+    PRIMARY KEY (tenant_no, reader, acl_no)
+);
+ALTER TABLE kept.states ADD COLUMN closed boolean NOT NULL DEFAULT false;
+ALTER TABLE kept.states NO FORCE ROW LEVEL SECURITY;
+INSERT INTO kept.acls SELECT tenant_no, 0, '', chunks, terms, state FROM kept.states;
+ALTER TABLE kept.states FORCE ROW LEVEL SECURITY;
+ALTER TABLE kept.documents
+    ADD COLUMN readers text COLLATE pg_catalog."C" NOT NULL DEFAULT '',
+    ADD COLUMN acl_no integer NOT NULL DEFAULT 0,
+    DROP CONSTRAINT documents_tenant_no_type_sha256_key,
+    ADD CONSTRAINT documents_of_one_text UNIQUE (tenant_no, type, sha256, readers);
+ALTER TABLE kept.chunks ADD COLUMN acl_no integer NOT NULL DEFAULT 0;
+ALTER TABLE kept.vectors ADD COLUMN acl_no integer NOT NULL DEFAULT 0;
+ALTER TABLE kept.postings ADD COLUMN acl_no integer NOT NULL DEFAULT 0;
+DROP INDEX kept.postings_by_key;
+CREATE UNIQUE INDEX postings_by_key
+    ON kept.postings (tenant_no, acl_no, key, no) INCLUDE (count, length);
+ALTER TABLE kept.terms
+    ADD COLUMN acl_no integer NOT NULL DEFAULT 0,
+    DROP CONSTRAINT terms_pkey,
+    ADD PRIMARY KEY (tenant_no, acl_no, key);
+ALTER TABLE kept.languages
+    ADD COLUMN acl_no integer NOT NULL DEFAULT 0,
+    DROP CONSTRAINT languages_pkey,
+    ADD PRIMARY KEY (tenant_no, acl_no, language);
+CREATE FUNCTION kept.sees_all() RETURNS boolean
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS $$
+        SELECT current_setting('kept.readers', true) = '*'
+            OR current_setting('kept.readers', true) <> '' AND NOT coalesce(
+                (SELECT closed FROM kept.states
+                 WHERE tenant_no = kept.current_tenant()), false)
+    $$;
+CREATE FUNCTION kept.readable() RETURNS integer[]
+    LANGUAGE sql STABLE PARALLEL SAFE
+    SET search_path = pg_catalog, pg_temp
+    AS $$
+        SELECT array_agg(acl_no) FROM kept.acl_readers
+        WHERE tenant_no = kept.current_tenant() AND reader IN (
+            SELECT json_array_elements_text(
+                CASE WHEN current_setting('kept.readers', true) IN ('', '*')
+                    THEN '[]' ELSE current_setting('kept.readers', true) END::json))
+    $$;
+"""
+_SEES_ALL = "(SELECT kept.sees_all())"
+_LISTED = f"{_SEES_ALL} OR {{}} = ANY ((SELECT kept.readable())::integer[])"
+_OF_DOCUMENT = (
+    f"{_SEES_ALL} OR EXISTS (SELECT 1 FROM kept.documents d"  # noqa: S608 -- ours
+    " WHERE d.tenant_no = {0}.tenant_no AND d.no = {0}.document_no)"
+)
+_READABLE = {
+    "documents": f"{_SEES_ALL} OR (live AND {_LISTED.format('acl_no')})",
+    **dict.fromkeys(
+        ("chunks", "vectors", "postings", "terms", "languages"),
+        _LISTED.format("acl_no"),
+    ),
+    "acls": _LISTED.format("no"),
+    "chunk_tags": f"{_SEES_ALL} OR EXISTS (SELECT 1 FROM kept.chunks c"  # noqa: S608 -- ours
+    " WHERE c.tenant_no = chunk_tags.tenant_no AND c.no = chunk_tags.no)",
+    **{name: _OF_DOCUMENT.format(name) for name in ("facts", "aliases", "sources")},
+    "ledger": f"{_SEES_ALL} OR EXISTS (SELECT 1 FROM kept.documents d"  # noqa: S608 -- ours
+    " WHERE d.tenant_no = ledger.tenant_no AND d.id = ledger.document_id)",
+    # They are of pairs of documents, one of which may not be readable.
+    "similarities": _SEES_ALL,
+    "sketches": _SEES_ALL,
+}
+
+
+def readable(table: str, condition: str) -> str:
+    """Return SQL that shows a principal only the rows of *table* that it may read."""
+    return (
+        f"CREATE POLICY readable ON kept.{table} AS RESTRICTIVE FOR SELECT"
+        f" USING ({condition});\n"
+    )
+
+
 TABLES = Module(
     "core",
-    (_TABLES + "".join(map(guarded, GUARDED)), _SKETCHES + guarded("sketches")),
+    (
+        _TABLES + "".join(map(guarded, GUARDED)),
+        _SKETCHES + guarded("sketches"),
+        _ACLS
+        + "".join(map(guarded, ("acls", "acl_readers")))
+        + "".join(readable(*one) for one in _READABLE.items()),
+    ),
 )

@@ -5,8 +5,10 @@ whole store, and what has a tenant's name also to that tenant.
 """
 
 from kept.stores.postgres.migrations import Module, guarded
+from kept.stores.postgres.schema import readable
 
 _WHOLE = "pg_catalog.current_setting('kept.whole', true) = 'on'"
+_ASKER = "pg_catalog.current_setting('kept.readers', true)"
 _OWN = "tenant = pg_catalog.current_setting('kept.tenant', true)"
 
 _TABLES = """
@@ -135,5 +137,7 @@ TABLES = Module(
         + guarded("queries")
         + "".join(_shown(table, _WHOLE) for table in _OF_THE_STORE)
         + "".join(_shown(table, f"{_WHOLE} OR {_OWN}") for table in _OF_TENANTS),
+        "ALTER TABLE kept.queries ADD COLUMN asker text NOT NULL DEFAULT '';"
+        + readable("queries", f"(SELECT kept.sees_all()) OR asker = {_ASKER}"),
     ),
 )

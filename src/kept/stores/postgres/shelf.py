@@ -1,6 +1,6 @@
 """A shelf on PostgreSQL: one tenant in one snapshot."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -38,9 +38,10 @@ class SnapshotIndexes:
     lock: NoLock
 
     @classmethod
-    def on(cls, dense: Nearest) -> "SnapshotIndexes":
+    def on(cls, dense: Nearest, acls: Sequence[int]) -> "SnapshotIndexes":
         """Return both indexes of the tenant whose vectors are given."""
-        return cls(dense, PostgresWords(dense.connection, dense.of.tenant), NoLock())
+        words = PostgresWords(dense.connection, dense.of.tenant, acls)
+        return cls(dense, words, NoLock())
 
     def hold(self, seq: int) -> bool:
         """Return whether a reader of the state *seq* can search here: always."""
@@ -61,7 +62,13 @@ class SnapshotIndexes:
 
 @dataclass(frozen=True, slots=True)
 class PostgresShelf(SqlShelf):
-    """One tenant's chunks, their statistics and their indexes in one snapshot."""
+    """One tenant's chunks, their statistics and their indexes in one snapshot.
+
+    Row-level security leaves of the indexes, too, only what may be read, so that no
+    list of readable chunks is needed. *acls* are the readers' lists in question.
+    """
+
+    acls: tuple[int, ...] = (0,)
 
     @property
     def own(self) -> PostgresConnection:
@@ -76,8 +83,9 @@ class PostgresShelf(SqlShelf):
         keys = {term_key(word): word for word in words}
         rows = every(
             self.connection,
-            "SELECT key, df FROM kept.terms WHERE tenant_no = ? AND key = ANY(?)",
-            (self.tenant, numbers(list(keys))),
+            "SELECT key, pg_catalog.sum(df)::bigint FROM kept.terms WHERE tenant_no = ?"
+            " AND acl_no = ANY(?) AND key = ANY(?) GROUP BY key",
+            (self.tenant, numbers(self.acls), numbers(list(keys))),
         )
         return dict.fromkeys(keys.values(), 0) | {keys[key]: df for key, df in rows}
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
+from typing import Self
 
 from kept._runtime import Logger
 from kept.errors import StoreError
@@ -25,8 +27,9 @@ from kept.stores.postgres.spool import TableSpool
 from kept.stores.postgres.writer import PostgresIntake
 from kept.stores.reanalysis import older
 from kept.stores.sql import Connection, first, only
-from kept.stores.statistics_delta import as_state
+from kept.stores.statistics_delta import ShownTotals, totals_of
 from kept.stores.writer import SqlIntake
+from kept.text.access import Principal
 from kept.text.tokens import analysis_id
 
 # As in the embedded store: so many are scanned, which is exact.
@@ -56,7 +59,8 @@ class PostgresStore(Catalogue):
             migrate(connection, self.where, writable=writable)
             with translated(self.where), connection.settled():
                 self._vector = vector_schema(connection, self.where)
-                self._warn_of_bypass(connection)
+                self.database.unguarded = self._bypasses(connection)
+        self._all_of_it = self.database
         self.replicas = Replicas(self.database, replicas)
         self.growth = Growth(self.database, self._vector, scanned_whole)
 
@@ -148,66 +152,78 @@ class PostgresStore(Catalogue):
     @contextmanager
     def shelf(self, tenant: str) -> Iterator[PostgresShelf]:
         """Hold one tenant's knowledge at one state while a query is answered."""
-        with self.replicas.reading(tenant) as connection:
-            yield self.shelf_on(connection)
+        with self.replicas.reading(tenant, self.database.asker) as connection:
+            yield self.shelf_on(connection, tenant)
 
-    def shelf_on(self, connection: PostgresConnection) -> PostgresShelf:
+    def seen_by(self, asker: Principal) -> Self:
+        """Return the same store, reading as *asker*; what it writes is the same."""
+        seen = copy(self)
+        seen.database = self.database.seen_by(asker)
+        return seen
+
+    def shelf_on(self, connection: PostgresConnection, tenant: str) -> PostgresShelf:
         """Return the knowledge of the tenant that a snapshot shows."""
-        no, chunks, terms, state = first(
-            connection,
-            "SELECT tenant_no, chunks, terms, state FROM kept.states"
-            " WHERE tenant_no = kept.current_tenant()",
-        ) or (0, 0, 0, as_state(0))
+        totals = totals_of(connection, tenant)
         meta = meta_of(connection)
         embedder = (
             (meta["embedder"], int(meta["dimension"])) if "embedder" in meta else None
         )
         return PostgresShelf(
             connection=connection,
-            indexes=self._indexes(connection, meta, no, chunks),
-            tenant=no,
-            state=fingerprint(state, embedder),
+            indexes=self._indexes(connection, meta, totals),
+            tenant=totals.tenant,
+            state=fingerprint(totals.state, embedder),
             embedder=embedder,
-            chunks=chunks,
-            total_length=terms,
+            chunks=totals.chunks,
+            total_length=totals.length,
             documents={},
+            acls=totals.acls,
         )
 
     def intake(self, tenant: str) -> SqlIntake:
         """Return the writing side for one tenant."""
         books = PostgresBooks(self._vector)
-        return PostgresIntake(self.database, self.indexes, tenant, books, self.growth)
+        # What is written does not depend on who reads: a text that is stored for
+        # others is still a duplicate for them.
+        whole = self._all_of_it
+        return PostgresIntake(whole, self.indexes, tenant, books, self.growth)
 
     def indexes(self, connection: Connection, tenant: int) -> SnapshotIndexes:
         """Return what makes a tenant's chunks findable in a snapshot."""
         if not isinstance(connection, PostgresConnection):
             msg = "the indexes of PostgreSQL need a connection to it"
             raise TypeError(msg)
-        (chunks,) = first(
-            connection, "SELECT chunks FROM kept.states WHERE tenant_no = ?", (tenant,)
-        ) or (0,)
-        return self._indexes(connection, meta_of(connection), tenant, chunks)
+        sql = "SELECT name FROM kept.tenants WHERE no = ?"
+        (name,) = first(connection, sql, (tenant,)) or ("",)
+        totals = totals_of(connection, name)
+        return self._indexes(connection, meta_of(connection), totals)
 
     def _indexes(
         self,
         connection: PostgresConnection,
         meta: Mapping[str, str],
-        tenant: int,
-        chunks: int,
+        totals: ShownTotals,
     ) -> SnapshotIndexes:
-        epoch = int(meta.get("epoch", 0))
-        outgrown = self.growth.outgrown(chunks)
+        epoch, tenant = int(meta.get("epoch", 0)), totals.tenant
+        # A graph leads past what may not be read, and might miss what may.
+        graph = self.growth.outgrown(totals.chunks) and self._sees_all(connection)
         of = Vectors(
             tenant=tenant,
             epoch=epoch,
             dimension=int(meta.get("dimension", 1)),
-            graph=outgrown and bool(stands(connection, epoch, tenant)),
+            graph=graph and bool(stands(connection, epoch, tenant)),
             schema=self._vector,
         )
-        return SnapshotIndexes.on(Nearest(connection, of))
+        return SnapshotIndexes.on(Nearest(connection, of), totals.acls)
 
-    def _warn_of_bypass(self, connection: PostgresConnection) -> None:
-        """Say so if row-level security does not hold for the role that we are."""
+    def _sees_all(self, connection: PostgresConnection) -> bool:
+        """Return whether a snapshot shows all documents of its tenant."""
+        if self.database.asker is None:
+            return True
+        return bool(only(connection, "SELECT kept.sees_all()")[0])
+
+    def _bypasses(self, connection: PostgresConnection) -> bool:
+        """Return, and log, if row-level security does not hold for the role we are."""
         (bypassed,) = only(
             connection,
             "SELECT rolsuper OR rolbypassrls FROM pg_roles"
@@ -219,3 +235,4 @@ class PostgresStore(Catalogue):
                 where=self.where,
                 advice="connect as a role that is no superuser and has no BYPASSRLS",
             )
+        return bool(bypassed)

@@ -4,7 +4,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
+from typing import Self
 from weakref import WeakSet
 
 import apsw
@@ -18,7 +20,9 @@ from kept.errors import (
     StoreReadOnlyError,
 )
 from kept.stores.sql import Connection, T
-from kept.stores.sqlite.schema import READABLE, VERSION, migrate
+from kept.stores.sqlite.restricted import is_closed, show, veil
+from kept.stores.sqlite.schema import VERSION, migrate
+from kept.text.access import Principal
 
 BUSY_TIMEOUT_MS = 60_000
 # A window of texts changes about 700 pages; SQLite's own 1,000 would carry the log
@@ -39,6 +43,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, *, writable: bool = True) -> None:
         self.path = path
         self.writable = writable
+        self.asker: Principal | None = None
         self._local = threading.local()
         self._lock = threading.RLock()
         # Held weakly, so that a thread that ends closes its connection. Strong
@@ -90,9 +95,25 @@ class SqliteDatabase:
     def alone(self, connection: Connection, name: str) -> None:
         """Do nothing more: a writer is already alone here."""
 
+    def seen_by(self, asker: Principal) -> Self:
+        """Return the same database, reading as *asker*; it writes as before."""
+        seen = copy(self)
+        seen.asker = asker
+        return seen
+
     @contextmanager
     def reading(self, tenant: str | None = None) -> Iterator[apsw.Connection]:
         """Hold a snapshot: what it shows does not change under the reader."""
+        with self.whole() as reader:
+            if self.asker is None or (tenant and not is_closed(reader, tenant)):
+                yield reader
+                return
+        with self._restricted(tenant, self.asker) as reader:
+            yield reader
+
+    @contextmanager
+    def whole(self) -> Iterator[apsw.Connection]:
+        """Hold a snapshot of everything, whoever asks: for indexes."""
         reader = self._reader()
         with translated(self.path), transaction(reader, "DEFERRED"):
             yield reader
@@ -103,6 +124,31 @@ class SqliteDatabase:
         reader = self._reader("latest")
         with translated(self.path), transaction(reader, "DEFERRED"):
             yield reader
+
+    @contextmanager
+    def _restricted(
+        self, tenant: str | None, asker: Principal
+    ) -> Iterator[apsw.Connection]:
+        """Hold a snapshot of what *asker* may read of a tenant."""
+        reader = self._reader("restricted")
+        shown = (tenant, asker.key)
+        with translated(self.path), transaction(reader, "DEFERRED"):
+            # A snapshot within another one is part of it, so it must show the same.
+            if self._shown() not in (None, shown):
+                msg = f"{tenant!r} was asked for within a snapshot of {self._shown()!r}"
+                raise StoreError(msg)
+            outermost = self._shown() is None
+            if outermost:
+                show(reader, tenant, asker)
+                self._local.shown = shown
+            try:
+                yield reader
+            finally:
+                if outermost:
+                    self._local.shown = None
+
+    def _shown(self) -> tuple[str | None, str] | None:
+        return getattr(self._local, "shown", None)
 
     def close(self) -> None:
         """Close every connection that was opened here."""
@@ -123,6 +169,8 @@ class SqliteDatabase:
         if reader is None:
             with translated(self.path):
                 reader = self._connect()
+                if name == "restricted":
+                    veil(reader)
             setattr(self._local, name, reader)
         return reader
 
@@ -160,11 +208,9 @@ class SqliteDatabase:
         """Refuse tables that would have to be changed first, or are too new."""
         reader = self._reader()
         found = int(reader.pragma("user_version"))
-        if READABLE <= found < VERSION:
-            return
-        if found < READABLE:
+        if found < VERSION:
             msg = (
-                f"{self.path} has schema {found}, older than {READABLE}, and cannot be "
+                f"{self.path} has schema {found}, older than {VERSION}, and cannot be "
                 "written to; run 'kept doctor' once where it can"
             )
             raise StoreReadOnlyError(msg)

@@ -105,6 +105,14 @@ def _orphans(connection: apsw.Connection) -> Iterator[DoctorFinding]:
             ),
         ),
         (
+            "documents under a wrong list of readers",
+            (
+                "SELECT COUNT(*) FROM documents d WHERE NOT EXISTS"
+                " (SELECT 1 FROM acls a WHERE a.tenant_no = d.tenant_no"
+                " AND a.no = d.acl_no AND a.readers = d.readers)"
+            ),
+        ),
+        (
             "vectors of another length",
             (
                 "SELECT COUNT(*) FROM vectors WHERE length(data) != 4 *"

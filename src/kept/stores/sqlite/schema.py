@@ -248,11 +248,83 @@ MIGRATIONS: tuple[str, ...] = (
     ) WITHOUT ROWID;
     ALTER TABLE changes ADD COLUMN token INTEGER NOT NULL DEFAULT 0;
     """,
+    # SQLite cannot add a column to a UNIQUE constraint or a primary key, so documents,
+    # terms and languages are made again. Renaming the old table first would rename it
+    # in the foreign keys that refer to it, too.
+    """
+    ALTER TABLE tenants ADD COLUMN closed INTEGER NOT NULL DEFAULT 0;
+    DROP VIEW states;
+    CREATE VIEW states AS
+        SELECT no AS tenant_no, seq, chunks, terms, state, overrides, closed
+        FROM tenants;
+    CREATE TABLE acls (
+        tenant_no INTEGER NOT NULL,
+        no INTEGER NOT NULL,
+        readers TEXT NOT NULL,
+        chunks INTEGER NOT NULL DEFAULT 0,
+        terms INTEGER NOT NULL DEFAULT 0,
+        state BLOB NOT NULL,
+        PRIMARY KEY (tenant_no, no)
+    ) WITHOUT ROWID;
+    CREATE UNIQUE INDEX acls_by_readers ON acls (tenant_no, readers);
+    CREATE TABLE acl_readers (
+        tenant_no INTEGER NOT NULL, reader TEXT NOT NULL, acl_no INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, reader, acl_no)
+    ) WITHOUT ROWID;
+    INSERT INTO acls SELECT no, 0, '', chunks, terms, state FROM tenants;
+    CREATE TABLE documents_new (
+        no INTEGER PRIMARY KEY,
+        tenant_no INTEGER NOT NULL REFERENCES tenants (no),
+        id TEXT NOT NULL UNIQUE,
+        type TEXT NOT NULL,
+        title TEXT NOT NULL,
+        source_uri TEXT NOT NULL,
+        sha256 TEXT NOT NULL,
+        text TEXT NOT NULL,
+        opening TEXT NOT NULL,
+        language TEXT NOT NULL,
+        authority TEXT,
+        confidence REAL,
+        time_horizon TEXT,
+        metadata TEXT NOT NULL,
+        chunk_count INTEGER NOT NULL,
+        chars_left_out INTEGER NOT NULL,
+        age INTEGER NOT NULL,
+        live INTEGER NOT NULL,
+        superseded_by TEXT,
+        created_at TEXT NOT NULL,
+        readers TEXT NOT NULL DEFAULT '',
+        acl_no INTEGER NOT NULL DEFAULT 0,
+        UNIQUE (tenant_no, type, sha256, readers)
+    );
+    INSERT INTO documents_new SELECT *, '', 0 FROM documents;
+    DROP TABLE documents;
+    ALTER TABLE documents_new RENAME TO documents;
+    CREATE INDEX documents_by_age ON documents (tenant_no, type, age);
+    CREATE INDEX documents_by_opening
+        ON documents (tenant_no, type, substr(opening, 1, 48));
+    CREATE INDEX documents_by_acl ON documents (tenant_no, acl_no, live, chunk_count);
+    CREATE TABLE terms_new (
+        tenant_no INTEGER NOT NULL, key INTEGER NOT NULL, acl_no INTEGER NOT NULL,
+        df INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, key, acl_no)
+    ) WITHOUT ROWID;
+    INSERT INTO terms_new SELECT tenant_no, key, 0, df FROM terms;
+    DROP TABLE terms;
+    ALTER TABLE terms_new RENAME TO terms;
+    CREATE TABLE languages_new (
+        tenant_no INTEGER NOT NULL, language TEXT NOT NULL, acl_no INTEGER NOT NULL,
+        chunks INTEGER NOT NULL,
+        PRIMARY KEY (tenant_no, language, acl_no)
+    ) WITHOUT ROWID;
+    INSERT INTO languages_new SELECT tenant_no, language, 0, chunks FROM languages;
+    DROP TABLE languages;
+    ALTER TABLE languages_new RENAME TO languages;
+    ALTER TABLE queries ADD COLUMN asker TEXT NOT NULL DEFAULT '';
+    """,
 )
 
 VERSION = len(MIGRATIONS)
-# The oldest tables that can be read, where they cannot be brought up to date.
-READABLE = 4
 
 
 def migrate(connection: apsw.Connection, where: str) -> None:

@@ -6,15 +6,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from kept.errors import NotFoundError, StoreError
 from kept.kernel.model import Document
 from kept.stores.documents_port import Books
-from kept.stores.index_port import Indexes
+from kept.stores.filter_sql import chunks_shown
+from kept.stores.index_port import Indexes, Keys
 from kept.stores.locks import FileHolds
 from kept.stores.lookup import Catalogue
 from kept.stores.meta import (
@@ -29,17 +31,21 @@ from kept.stores.queries import last_change
 from kept.stores.reanalysis import older, reanalyse
 from kept.stores.service.spool import FolderSpool
 from kept.stores.shelf import SqlShelf
-from kept.stores.sql import Connection, first
+from kept.stores.sql import Connection
 from kept.stores.sqlite.connection import SqliteDatabase
 from kept.stores.sqlite.documents import SqliteBooks
 from kept.stores.sqlite.index.tenant import TenantIndexes
 from kept.stores.sqlite.reembed import SqliteReembedding
+from kept.stores.statistics_delta import ShownTotals, totals_of
 from kept.stores.writer import SqlIntake
+from kept.text.access import Principal
 
 FILE = "kept.sqlite"
 OPEN_TENANTS = 64
 # Bounds the memory of each tenant's cache; a fuller one starts again empty.
 CACHED_DOCUMENTS = 50_000
+# Lists of readable chunks that are remembered, at 8 bytes a chunk.
+REMEMBERED_READERS = 16
 
 
 class SqliteStore(Catalogue):
@@ -58,9 +64,13 @@ class SqliteStore(Catalogue):
             kind, advice = "knowledge base", "'kept ingest PATH' makes one"
             raise NotFoundError(kind, str(folder), advice)
         self.database = SqliteDatabase(self.folder / FILE, writable=writable)
+        # What is written does not depend on who reads: a text that is stored for
+        # others is still a duplicate for them.
+        self._all_of_it = self.database
         self._lock = threading.Lock()
         self._indexes: OrderedDict[tuple[int, str], TenantIndexes] = OrderedDict()
         self._documents: dict[tuple[int, int], dict[int, Document]] = {}
+        self._readables: OrderedDict[tuple[object, ...], Keys] = OrderedDict()
         self._scratch: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -108,36 +118,72 @@ class SqliteStore(Catalogue):
     def shelf(self, tenant: str) -> Iterator[SqlShelf]:
         """Hold one tenant's knowledge at one state while a query is answered."""
         while True:
-            with self.database.reading() as connection:
-                row = first(
-                    connection,
-                    "SELECT no, seq, chunks, terms, state FROM tenants WHERE name = ?",
-                    (tenant,),
-                ) or (0, 0, 0, 0, bytes(32))
-                no, seq, chunks, terms, state = row
-                indexes = self.indexes(connection, no)
-                if indexes.dense.seq != seq or indexes.keyword.seq != seq:
-                    indexes.catch_up(connection, seq)
-                with indexes.lock.reading():
+            with self.database.whole() as connection:
+                row = totals_of(connection, tenant)
+                indexes = self.indexes(connection, row.tenant)
+                if indexes.dense.seq != row.seq or indexes.keyword.seq != row.seq:
+                    indexes.catch_up(connection, row.seq)
+                with indexes.lock.reading(), self.database.reading(tenant) as seen:
                     # Another thread may have moved the indexes on between catching up
                     # and locking; then begin again with a new snapshot.
-                    if indexes.hold(seq):
-                        embedder = embedder_in(connection)
-                        yield self.shelf_kind(
-                            connection=connection,
-                            indexes=indexes,
-                            tenant=no,
-                            state=fingerprint(state, embedder),
-                            embedder=embedder,
-                            chunks=chunks,
-                            total_length=terms,
-                            documents=self._documents_at(no, seq),
-                        )
+                    shown = totals_of(seen, tenant)
+                    if indexes.hold(row.seq) and shown.seq == row.seq:
+                        readable = None
+                        if seen is not connection:
+                            indexes = self.indexes(seen, row.tenant)
+                            readable = self._readable(seen, shown)
+                        yield self._shelf(seen, indexes, shown, readable)
                         return
+
+    def _shelf(
+        self,
+        connection: Connection,
+        indexes: Indexes,
+        shown: ShownTotals,
+        readable: Keys | None,
+    ) -> SqlShelf:
+        """Return the shelf of a snapshot that the indexes hold."""
+        embedder = embedder_in(connection)
+        return self.shelf_kind(
+            connection=connection,
+            indexes=indexes,
+            tenant=shown.tenant,
+            state=fingerprint(shown.state, embedder),
+            embedder=embedder,
+            chunks=shown.chunks,
+            total_length=shown.length,
+            documents=self._documents_at(shown.tenant, shown.seq),
+            readable=readable,
+        )
+
+    def _readable(self, connection: Connection, shown: ShownTotals) -> Keys:
+        """Return the keys of the chunks that a restricted connection shows.
+
+        They are remembered: at 100,000 documents reading them takes longer than the
+        search.
+        """
+        key = (shown.tenant, shown.seq, shown.acls)
+        with self._lock:
+            known = self._readables.get(key)
+            if known is not None:
+                self._readables.move_to_end(key)
+        if known is None:
+            known = chunks_shown(connection, shown.tenant)
+            with self._lock:
+                self._readables[key] = known
+                while len(self._readables) > REMEMBERED_READERS:
+                    self._readables.popitem(last=False)
+        return known
+
+    def seen_by(self, asker: Principal) -> Self:
+        """Return the same store, reading as *asker*; what it writes is the same."""
+        seen = copy(self)
+        seen.database = self.database.seen_by(asker)
+        return seen
 
     def intake(self, tenant: str) -> SqlIntake:
         """Return the writing side for one tenant."""
-        return SqlIntake(self.database, self.indexes, tenant, self.books)
+        return SqlIntake(self._all_of_it, self.indexes, tenant, self.books)
 
     def indexes(self, connection: Connection, tenant: int) -> Indexes:
         """Return a tenant's indexes, closing those that were idle longest."""
@@ -188,12 +234,12 @@ class SqliteStore(Catalogue):
     def _documents_at(self, tenant: int, seq: int) -> dict[int, Document]:
         """Return the cache of documents that belongs to a tenant's state."""
         key = (tenant, seq)
-        documents = self._documents.get(key)
-        if documents is None or len(documents) > CACHED_DOCUMENTS:
-            self._documents = {
-                k: v for k, v in self._documents.items() if k[0] != tenant
-            }
-            documents = self._documents[key] = {}
+        with self._lock:
+            documents = self._documents.get(key)
+            if documents is None or len(documents) > CACHED_DOCUMENTS:
+                for stale in [k for k in self._documents if k[0] == tenant]:
+                    del self._documents[stale]
+                documents = self._documents[key] = {}
         return documents
 
     # -- upkeep
