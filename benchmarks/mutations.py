@@ -60,15 +60,15 @@ FAULTS = (
     ),
     Fault(
         "sparing: rules by row drop the protected",
-        "kernel/columns.py",
+        "kernel/outcome.py",
         "dropped = drop is not None and row not in pool.protected",
         "dropped = drop is not None",
     ),
     Fault(
-        "sparing: rules by candidate drop the protected",
-        "kernel/record.py",
-        "if candidate.protected:\n            kept.append",
-        "if candidate.pinned:\n            kept.append",
+        "sparing: what a budget or a judge drops stays",
+        "kernel/outcome.py",
+        "kept, gone = pool.keeping(pool.rows[stays]), pool.rows[~stays]",
+        "kept, gone = pool, pool.rows[~stays]",
     ),
     Fault(
         "sparing: the protected pay penalties",
@@ -84,13 +84,13 @@ FAULTS = (
     ),
     Fault(
         "overflow: limits serve by score, not the protected first",
-        "kernel/columns.py",
+        "kernel/outcome.py",
         "seats, pinned = pool.seats(by), pool.roll.pinned",
         "seats, pinned = pool.rows, pool.roll.pinned",
     ),
     Fault(
         "overflow: it leaves under the limit's reason",
-        "kernel/columns.py",
+        "kernel/outcome.py",
         "why = OVERFLOW if overflow and not spared else reason",
         "why = reason",
     ),
@@ -127,8 +127,8 @@ FAULTS = (
     Fault(
         "overflow: what a faulty stage dropped is not put back",
         "kernel/pipeline.py",
-        "tuple(c for c in pool if c.id in lost)",
-        "tuple(c for c in pool if c.id is lost)",
+        "tuple(c for c in before if c.id in lost)",
+        "tuple(c for c in before if c.id is lost)",
     ),
     Fault(
         "budget: the first that does not fit does not end the list",
@@ -252,13 +252,13 @@ FAULTS = (
     ),
     Fault(
         "k: one more than k stays",
-        "kernel/columns.py",
+        "kernel/outcome.py",
         "kept, late = seats[:at_most], seats[at_most:]",
         "kept, late = seats[: at_most + 1], seats[at_most + 1 :]",
     ),
     Fault(
         "k: the pinned are cut with the others",
-        "kernel/columns.py",
+        "kernel/outcome.py",
         "    if pinned:\n        stays",
         "    if not seats.size:\n        stays",
     ),

@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from kept.errors import KeptError
     from kept.kernel.filters import Condition, Filters
     from kept.kernel.model import Candidate, Chunk, Document, Query
-    from kept.kernel.pipeline import Pipeline, Stage
-    from kept.kernel.record import Decision, Outcome, Refusal, Selection, Verdict
+    from kept.kernel.outcome import Outcome, Stage
+    from kept.kernel.pipeline import Pipeline
+    from kept.kernel.record import Decision, Refusal, Selection, Verdict
     from kept.knowledge_base.base import KnowledgeBase
     from kept.knowledge_base.results import ResultPassage, SearchResult
     from kept.knowledge_base.select import Selecting, select
@@ -56,7 +57,7 @@ _HOMES = {
     "Found": "kept.search.retrieve",
     "KeptError": "kept.errors",
     "KnowledgeBase": "kept.knowledge_base.base",
-    "Outcome": "kept.kernel.record",
+    "Outcome": "kept.kernel.outcome",
     "Passage": "kept.search.select",
     "Pipeline": "kept.kernel.pipeline",
     "Query": "kept.kernel.model",
@@ -66,7 +67,7 @@ _HOMES = {
     "Selecting": "kept.knowledge_base.select",
     "Selection": "kept.kernel.record",
     "Settings": "kept.knowledge_base.settings",
-    "Stage": "kept.kernel.pipeline",
+    "Stage": "kept.kernel.outcome",
     "Verdict": "kept.kernel.record",
     "select": "kept.knowledge_base.select",
 }

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
 from kept.kernel.model import Candidate, Chunk, Document, Query
-from kept.kernel.pipeline import Pipeline, Stage, ranked
+from kept.kernel.outcome import Outcome, Stage
+from kept.kernel.pipeline import Pipeline, ranked
+from kept.kernel.pool import Pool
 from kept.kernel.ports import Opinion
 from kept.kernel.presets import PRESETS, Parts
-from kept.kernel.record import JUDGED, Decision, Outcome, Reason, Selection, Verdict
+from kept.kernel.record import JUDGED, Decision, Reason, Selection, Verdict
 from kept.kernel.stages import (
     AcceptedCap,
     Answerable,
@@ -513,9 +515,9 @@ class Faulty:
     keeps: tuple[Candidate, ...]
     decisions: tuple[Decision, ...] = ()
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Return the given outcome."""
-        return Outcome(self.keeps, self.decisions)
+        return Outcome(Pool.of(self.keeps), decide=lambda: self.decisions)
 
 
 A, B, P = candidates("a 0.9\nb 0.8\np 0.7 !")
@@ -571,9 +573,9 @@ class Undecided:
 
     name: ClassVar[str] = "undecided"
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Keep and drop the same candidate."""
-        return Outcome(candidates, (dropping(candidates[0].id),))
+        return Outcome(pool, decide=lambda: [dropping(pool[0].id)])
 
 
 @pytest.mark.parametrize("stage", [Fuse(), TopK(1)], ids=["scores", "drops"])
@@ -594,7 +596,7 @@ class Forgetful:
 
     gives: Any
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Return whatever there is."""
         outcome: Outcome = self.gives
         return outcome

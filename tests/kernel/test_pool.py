@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from kept.errors import InvariantViolation, MissingSignalError
-from kept.kernel.columns import NO_ROWS, Weighed, by_columns
 from kept.kernel.model import Candidate, Query
-from kept.kernel.pipeline import Pipeline, Stage
+from kept.kernel.outcome import NO_ROWS, Outcome
+from kept.kernel.pipeline import Pipeline
 from kept.kernel.pool import Pool, Roll
 from kept.kernel.presets import PRESETS, Parts
-from kept.kernel.record import Decision, Outcome, Selection, Step, Verdict
+from kept.kernel.record import Decision, Selection, Step, Verdict
 from kept.kernel.stages import Fuse, OpportunisticRerank, RelevanceReranker, TopK
 from kept.testing.tables import candidates
 
@@ -24,21 +24,7 @@ ROWS = candidates(
         f"ord={n % 3} label.Sleep={n % 4} tags=Sleep chunks={n % 4 + 1}"
         for n in range(40)
     )
-)
-
-
-@dataclass(frozen=True)
-class Plainly:
-    """A stage by an author who does not use columns."""
-
-    name: ClassVar[str] = "plainly"
-
-    stage: Stage
-
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Hand over the candidates themselves."""
-        assert type(candidates) is tuple
-        return self.stage(query, candidates)
+).candidates
 
 
 def recalled(pool: tuple[Candidate, ...]) -> Pool:
@@ -46,26 +32,6 @@ def recalled(pool: tuple[Candidate, ...]) -> Pool:
     names = tuple(pool[0].signals)
     columns = {name: np.array([c.signals[name] for c in pool]) for name in names}
     return Pool.on(Roll(pool, np.array([c.score for c in pool]), columns, [None] * 40))
-
-
-@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_columns_and_candidates_give_the_same_selection(
-    name: str,
-    known: bool,  # noqa: FBT001 -- from a table
-) -> None:
-    """A stage gives the same result on a pool and on candidates."""
-    preset = PRESETS[name]
-    parts = Parts(0.2, reranker=RelevanceReranker(), known_cosines=known)
-    chain = preset.plan(preset.configure(), parts).pipeline
-    plain = Pipeline(tuple(Plainly(stage) for stage in chain.stages))
-
-    weighed, called = chain(QUERY, ROWS), plain(QUERY, ROWS)
-
-    assert weighed.candidates == called.candidates
-    assert weighed.dropped == called.dropped
-    for one, other in zip(weighed.trace, called.trace, strict=True):
-        assert replace(one, stage="") == replace(other, stage="")
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -105,12 +71,12 @@ def test_a_record_has_no_other_attributes() -> None:
 
 
 def test_a_stage_that_overrides_another_is_called() -> None:
-    """A subclass that replaces `__call__` of a columnar stage is called."""
+    """A subclass that replaces `__call__` is called, and checked in full."""
 
     @dataclass(frozen=True)
     class Loud(TopK):
-        def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-            return Outcome(candidates, facts={"heard": True})
+        def __call__(self, query: Query, pool: Pool) -> Outcome:
+            return Outcome(pool, facts={"heard": True})
 
     selection = Pipeline.of(Loud(1))(QUERY, ROWS)
 
@@ -120,20 +86,18 @@ def test_a_stage_that_overrides_another_is_called() -> None:
 
 @dataclass(frozen=True)
 class Forgetful:
-    """A stage that weighs, and loses *count* rows on the way."""
+    """A stage that loses *count* rows on the way."""
 
     name: ClassVar[str] = "forgetful"
 
     count: int
     decided: bool = False
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Keep fewer than there were."""
         gone = pool.rows[: self.count]
         ids = [pool.roll.ids[row] for row in gone.tolist()]
-        return Weighed(
+        return Outcome(
             pool.keeping(pool.rows[self.count :]),
             gone if self.decided else NO_ROWS,
             lambda: [
@@ -156,7 +120,7 @@ def test_a_stage_that_weighs_is_checked_too() -> None:
 def test_a_signal_that_some_lack_is_read_of_those_who_have_it() -> None:
     """The first who lacks it is named, with what it has."""
     rerank = OpportunisticRerank(RelevanceReranker(), 0.0, 1.0, 2, "relevance")
-    pool = rerank.weigh(QUERY, Fuse().weigh(QUERY, Pool.of(ROWS)).pool).pool
+    pool = rerank(QUERY, Fuse()(QUERY, Pool.of(ROWS)).pool).pool
 
     assert pool[:2].readings("rerank").tolist() == [
         c.signals["rerank"] for c in pool[:2]

@@ -4,22 +4,11 @@ import json
 
 import pytest
 
-from kept.kernel.columns import allotted
 from kept.kernel.counters import COUNTERS, counters
 from kept.kernel.model import Candidate, Query
+from kept.kernel.outcome import allotted, sift
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.pool import Pool
-from kept.kernel.record import (
-    Drop,
-    Outcome,
-    Reason,
-    Refusal,
-    Refused,
-    Selection,
-    Verdict,
-    seated,
-    sift,
-)
+from kept.kernel.record import Drop, Reason, Refusal, Refused, Selection, Verdict
 from kept.kernel.stages import (
     ExcerptCap,
     OpportunisticRerank,
@@ -67,14 +56,16 @@ def test_limits_serve_the_pinned_then_the_nearest_protected_then_the_rest() -> N
     """The rest keep the order in which they came."""
     pool = candidates("a 0.9\nb 0.8\nc 0.6 !\nd 0.7 !\ne 0.1 *")
 
-    assert [c.id for c in seated(pool)] == ["e", "d", "c", "a", "b"]
+    served = pool.keeping(pool.seats())
+
+    assert [c.id for c in served] == ["e", "d", "c", "a", "b"]
 
 
 def test_equally_near_protected_candidates_are_served_by_chunk_id() -> None:
     """The order of service is total too."""
     pool = candidates("b 0.9 !\na 0.9 !")
 
-    assert [c.id for c in seated(pool)] == ["a", "b"]
+    assert [c.id for c in pool.keeping(pool.seats())] == ["a", "b"]
 
 
 def test_sifting_drops_the_rest_and_spares_the_protected() -> None:
@@ -96,14 +87,14 @@ def test_sifting_nothing_out_returns_the_pool_itself() -> None:
     """No copy, no decisions."""
     pool = candidates("a 0.9")
 
-    assert sift(pool, lambda _: None).kept is pool
+    assert sift(pool, lambda _: None).pool is pool
 
 
 def test_evidence_of_a_limit_can_say_more() -> None:
     """Such as the intent whose cap it was."""
-    pool = Pool.of(candidates("a 0.9\nb 0.8"))
+    pool = candidates("a 0.9\nb 0.8")
 
-    outcome = allotted(pool, 1, "cap", intent="story").outcome()
+    outcome = allotted(pool, 1, "cap", intent="story")
 
     assert decisions_in(outcome) == [
         ("b", "dropped", "cap", {"place": 2, "at_most": 1, "intent": "story"})
@@ -163,12 +154,3 @@ def test_a_gated_question_is_counted_and_nothing_else() -> None:
 
     assert counters(Selection(()), gated) == {**dict.fromkeys(COUNTERS, 0), "gated": 1}
     assert counters(Selection(()), empty) == dict.fromkeys(COUNTERS, 0)
-
-
-def test_an_outcome_without_decisions_has_no_facts_either() -> None:
-    """Defaults are empty and not shared."""
-    first, second = Outcome(()), Outcome(())
-
-    assert first.decisions == ()
-    assert first.facts == {}
-    assert first.facts is not second.facts

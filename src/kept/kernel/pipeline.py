@@ -1,47 +1,36 @@
 """The pipeline: stages in order, and the invariants checked after each of them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from operator import is_
-from typing import Any, ClassVar, Literal, Protocol, Self, TypeGuard
+from typing import Literal, Self
 
 import numpy as np
 
 from kept._runtime import Logger
 from kept.errors import InvariantViolation, ProtectedCandidateDropped
-from kept.kernel.columns import Weighed, Weighing, by_columns
 from kept.kernel.model import Candidate, Query
+from kept.kernel.outcome import NO_ROWS, Outcome, Stage
 from kept.kernel.pool import Pool
 from kept.kernel.record import (
     DROPPED,
     JUDGED,
     OVERFLOW,
     Decision,
-    Outcome,
     Selection,
     Step,
     Verdict,
     selection_of,
     step_of,
 )
-
-Whole = tuple[Candidate, ...]
-Settled = tuple[Step, Pool | Whole, Sequence[Candidate]]
+from kept.kernel.stages import STAGES
 
 logger = Logger(__name__)
 NO_IDS: frozenset[str] = frozenset()
-
-
-class Stage(Protocol):
-    """One step of a pipeline: it keeps or drops candidates and records why."""
-
-    name: ClassVar[str]
-
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
-        """Return the survivors, and a decision for each that is not one."""
-        ...
+# Their tests hold that there is a decision for each row that goes; of other stages the
+# decisions are built and checked in every run.
+_OURS = frozenset(STAGES.values())
 
 
 def ranked(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
@@ -71,95 +60,53 @@ class Pipeline:
 
     def __call__(self, query: Query, candidates: Iterable[Candidate]) -> Selection:
         """Pass *candidates* through every stage."""
-        first = Pool.of(candidates)
-        distinct = first.roll.distinct
+        pool = Pool.of(candidates)
+        if not pool.roll.distinct:
+            twice = [id_ for id_ in pool.roll.ids if pool.roll.ids.count(id_) > 1]
+            raise InvariantViolation("recall", "returned twice", frozenset(twice))
         # Sorting candidates that the first stage scores again would be thrown away.
-        as_they_come = distinct and self.stages and _orders_anew(self.stages[0])
-        pool: Pool | Whole = first if as_they_come else first.ranked()
+        if not (self.stages and getattr(self.stages[0], "orders_anew", False)):
+            pool = pool.ranked()
         trace: list[Step] = []
         gone: list[Sequence[Candidate]] = []
         for stage in self.stages:
-            step, pool, left = (
-                self._weighed(stage, query, pool)
-                if distinct and _weighs(stage)
-                else self._called(stage, query, pool)
-            )
-            trace.append(step)
-            gone.append(left)
+            before, outcome = pool, self._checked(stage, query, pool)
+            pool = outcome.pool
+            # Limits serve the protected first, so that what they return is no longer
+            # in order of score.
+            moved = pool.protected and pool.rows is not before.rows
+            if moved or pool.scores is not before.scores:
+                pool = pool.ranked()
+            counts, facts = (len(before), len(pool)), dict(outcome.facts)
+            trace.append(step_of(stage.name, *counts, outcome.decide, facts))
+            gone.append(before.keeping(outcome.gone))
         dropped = partial(chain.from_iterable, gone)
-        return selection_of(_whole(pool), dropped, tuple(trace))
+        return selection_of(pool.candidates, dropped, tuple(trace))
 
-    def _weighed(self, stage: Weighing, query: Query, pool: Pool | Whole) -> Settled:
-        """Run a columnar stage; check by row mask that no candidate vanished.
-
-        Nor may a protected one be dropped. If the mask shows a fault, run `check`.
-        """
-        before = pool if isinstance(pool, Pool) else Pool.of(pool)
-        weighed = stage.weigh(query, before)
-        if not _accounted(before, weighed):
-            return self._checked(stage.name, before.candidates, weighed.outcome())
-        after = weighed.pool
-        # Limits serve the protected first, so that what they return is no longer in
-        # order of score.
-        moved = after.protected and after.rows is not before.rows
-        if moved or after.scores is not before.scores:
-            after = after.ranked()
-        counts, facts = (len(before), len(after)), dict(weighed.facts)
-        step = step_of(stage.name, *counts, weighed.decide, facts)
-        return step, after, before.keeping(weighed.gone)
-
-    def _called(self, stage: Stage, query: Query, pool: Pool | Whole) -> Settled:
-        """Run a stage on candidates, and check its outcome."""
-        before = _whole(pool)
-        outcome: object = stage(query, before)
+    def _checked(self, stage: Stage, query: Query, pool: Pool) -> Outcome:
+        """Run a stage, and check that every arrival and departure is accounted for."""
+        outcome: object = stage(query, pool)
         if not isinstance(outcome, Outcome):
             rule = f"returned {type(outcome).__name__} where an Outcome is expected"
             raise InvariantViolation(stage.name, rule, NO_IDS)
-        # The same tuple back: most stages drop nothing for most queries.
-        if outcome.kept is before and not outcome.decisions:
-            return _step(stage.name, before, outcome), before, ()
-        gone = _let_go(before, outcome)
-        if gone is None:
-            return self._checked(stage.name, before, outcome)
-        return _step(stage.name, before, outcome), outcome.kept, gone
-
-    def _checked(self, stage: str, pool: Whole, outcome: Outcome) -> Settled:
-        """Check every invariant; return the step, the pool after it and the dropped."""
+        if type(stage) in _OURS and _accounted(pool, outcome):
+            return outcome
         try:
-            check(stage, pool, outcome)
+            check(stage.name, pool, outcome)
         except ProtectedCandidateDropped as violation:
             if self.on_violation == "raise":
                 raise
-            logger.exception("protected_candidate_dropped", stage=stage)
+            logger.exception("protected_candidate_dropped", stage=stage.name)
             outcome = _restored(pool, outcome, violation.chunk_ids)
-            check(stage, pool, outcome)
-        kept = _ids(outcome.kept)
-        gone = [c for c in pool if c.chunk.id not in kept]
-        return _step(stage, pool, outcome), ranked(outcome.kept), gone
+            check(stage.name, pool, outcome)
+        kept = {c.id for c in outcome.kept}
+        rows = [row for row in pool.rows.tolist() if pool.roll.ids[row] not in kept]
+        return outcome._replace(gone=np.array(rows, np.intp))
 
 
-def _whole(pool: Pool | Whole) -> Whole:
-    return pool.candidates if isinstance(pool, Pool) else pool
-
-
-def _step(stage: str, before: Whole, outcome: Outcome) -> Step:
-    counts = (len(before), len(outcome.kept))
-    return Step(stage, *counts, outcome.decisions, outcome.facts)
-
-
-def _weighs(stage: Any) -> TypeGuard[Weighing]:  # noqa: ANN401 -- any stage
-    """Return whether a stage is columnar, and its `__call__` not overridden."""
-    return type(stage).__call__ is by_columns
-
-
-def _orders_anew(stage: Stage) -> bool:
-    """Return whether a stage scores all candidates, whatever their order."""
-    return _weighs(stage) and getattr(stage, "orders_anew", False)
-
-
-def _accounted(before: Pool, weighed: Weighed) -> bool:
+def _accounted(before: Pool, outcome: Outcome) -> bool:
     """Return by row mask whether each is kept or gone, and no protected one gone."""
-    after, gone = weighed.pool, weighed.gone
+    after, gone = outcome.pool, outcome.gone
     if after.roll is not before.roll or not before.protected <= after.protected:
         return False
     if before.protected and not before.protected.isdisjoint(gone.tolist()):
@@ -174,39 +121,18 @@ def _accounted(before: Pool, weighed: Weighed) -> bool:
     return bool(everyone == len(before) == len(after) + len(gone))
 
 
-def _let_go(pool: Whole, outcome: Outcome) -> list[Candidate] | None:
-    """Return the dropped candidates, if none is protected and the rest is unchanged.
-
-    Then the rest is still ranked. No chunk may be there twice.
-    """
-    dropped = {
-        d.chunk_id
-        for d in outcome.decisions
-        if d.verdict is DROPPED and d.reason != OVERFLOW
-    }
-    gone = [c for c in pool if c.chunk.id in dropped and not c.protected]
-    rest = [c for c in pool if c.chunk.id not in dropped]
-    plain = (
-        len(_ids(pool)) == len(pool)
-        and len(gone) == len(dropped)
-        and len(rest) == len(outcome.kept)
-        # Identity, not equality: a candidate with another score has to be ranked again.
-        and all(map(is_, rest, outcome.kept))
-    )
-    return gone if plain else None
-
-
-def check(stage: str, before: Whole, outcome: Outcome) -> None:
+def check(stage: str, before: Pool, outcome: Outcome) -> None:
     """Raise unless every arrival and departure is accounted for."""
-    given, kept = _ids(before), _ids(outcome.kept)
-    dropped, added, overflow, seated_out = _ids_by_verdict(outcome.decisions)
-    judged = {d.chunk_id for d in outcome.decisions if d.reason in JUDGED}
-    protected = {c.chunk.id for c in before if c.protected}
-    pinned = {c.chunk.id for c in before if c.pinned}
-    still = {c.chunk.id for c in outcome.kept if c.protected} if protected else NO_IDS
+    after, decisions = outcome.kept, outcome.decisions
+    given, kept = _ids(before), _ids(after)
+    dropped, added, overflow, seated_out = _ids_by_verdict(decisions)
+    judged = {d.chunk_id for d in decisions if d.reason in JUDGED}
+    protected = {c.id for c in before if c.protected}
+    pinned = {c.id for c in before if c.pinned}
+    still = {c.id for c in after if c.protected} if protected else NO_IDS
     displaced = seated_out if kept - protected - added else NO_IDS
     for rule, broken in (
-        ("returned twice", kept if len(kept) < len(outcome.kept) else NO_IDS),
+        ("returned twice", kept if len(kept) < len(after) else NO_IDS),
         ("vanished without a reason", given - kept - dropped),
         ("both kept and dropped", kept & dropped),
         ("dropped but never there", dropped - given),
@@ -246,8 +172,8 @@ def _ids_by_verdict(decisions: tuple[Decision, ...]) -> tuple[set[str], ...]:
     return dropped, added, overflow, seated_out
 
 
-def _ids(candidates: tuple[Candidate, ...]) -> frozenset[str]:
-    return frozenset([c.chunk.id for c in candidates])
+def _ids(candidates: Iterable[Candidate]) -> frozenset[str]:
+    return frozenset([c.id for c in candidates])
 
 
 def _had_no_room(decision: Decision) -> bool:
@@ -268,17 +194,13 @@ def _had_no_room(decision: Decision) -> bool:
     )
 
 
-def _restored(
-    pool: tuple[Candidate, ...], outcome: Outcome, lost: frozenset[str]
-) -> Outcome:
+def _restored(before: Pool, outcome: Outcome, lost: frozenset[str]) -> Outcome:
     """Restore the *lost* candidates and turn their drops into sparings."""
-    return replace(
-        outcome,
-        kept=outcome.kept + tuple(c for c in pool if c.id in lost),
-        decisions=tuple(
-            Decision(d.chunk_id, Verdict.SPARED, d.reason, d.evidence)
-            if d.chunk_id in lost and d.verdict is DROPPED
-            else d
-            for d in outcome.decisions
-        ),
-    )
+    kept = outcome.kept + tuple(c for c in before if c.id in lost)
+    decisions = [
+        Decision(d.chunk_id, Verdict.SPARED, d.reason, d.evidence)
+        if d.chunk_id in lost and d.verdict is DROPPED
+        else d
+        for d in outcome.decisions
+    ]
+    return Outcome(Pool.of(kept), NO_ROWS, lambda: decisions, outcome.facts)

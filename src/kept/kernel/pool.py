@@ -6,6 +6,7 @@ when they are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol, overload
 
@@ -293,6 +294,15 @@ class Pool(Sequence[Candidate]):
         """Return the pool with some rows protected."""
         protected = self.protected.union(rows)
         return Pool(self.roll, self.rows, self.scores, self.added, protected)
+
+    def pinning(self, rows: Sequence[int]) -> "Pool":
+        """Return the pool with some rows pinned, which protects them too."""
+        if not rows:
+            return self
+        roll = copy(self.roll)
+        roll.pinned = roll.pinned.union(rows)
+        protected = self.protected.union(rows)
+        return Pool(roll, self.rows, self.scores, self.added, protected)
 
     def scored(self, scores: Floats) -> "Pool":
         """Return the pool with other scores."""

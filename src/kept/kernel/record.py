@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from kept.kernel.model import Candidate, Precedence, Scalar, open_twin
+from kept.kernel.model import Candidate, Scalar, open_twin
 
 
 class Verdict(StrEnum):
@@ -156,15 +156,6 @@ def decided(
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a stage returns: the candidates it keeps, and its decisions."""
-
-    kept: tuple[Candidate, ...]
-    decisions: tuple[Decision, ...] = ()
-    facts: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Drop:
     """A rule's wish to drop a candidate; protection may overrule it."""
 
@@ -175,54 +166,6 @@ class Drop:
     def because(cls, reason: str, **evidence: Scalar) -> "Drop":
         """Build a drop from what was seen and what it was held against."""
         return cls(reason, evidence)
-
-
-def seated(
-    candidates: Iterable[Candidate], by: Precedence = "distance"
-) -> list[Candidate]:
-    """Order candidates as limits serve them: pinned, protected, then the rest.
-
-    Among the protected the nearest comes first, or *by* score the strongest; the
-    rest keep their order.
-    """
-    pool = list(candidates)
-    first = [c for c in pool if c.protected]
-    if not first:
-        return pool
-    near = by == "distance"
-    first.sort(
-        key=lambda c: (
-            not c.pinned,
-            c.signals.get("distance", 0.0) if near else -c.score,
-            c.id,
-        )
-    )
-    return first + [c for c in pool if not c.protected]
-
-
-def sift(
-    candidates: tuple[Candidate, ...], rule: Callable[[Candidate], Drop | None]
-) -> Outcome:
-    """Apply *rule* to each candidate, the protected first, and spare those.
-
-    The protected come first so that they take their share of any limit before
-    the others do.
-    """
-    kept: list[Candidate] = []
-    decisions: list[Decision] = []
-    for candidate in seated(candidates):
-        drop = rule(candidate)
-        if drop is None:
-            kept.append(candidate)
-            continue
-        verdict = DROPPED
-        if candidate.protected:
-            kept.append(candidate)
-            verdict = SPARED
-        decisions.append(decided(candidate.id, verdict, drop.reason, drop.evidence))
-    if not decisions:
-        return Outcome(candidates)
-    return Outcome(tuple(kept), tuple(decisions))
 
 
 class Later:

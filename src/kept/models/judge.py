@@ -7,8 +7,8 @@ from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from kept.kernel.model import Candidate, Query
+from kept.kernel.pool import Pool
 from kept.kernel.ports import ChatModel, Opinion
-from kept.kernel.record import seated
 from kept.models.http_client import calling_off
 from kept.models.prompts import Context, Prompt, Recorder, build, log_context
 from kept.models.prompts.fence import fenced, neutral, nonce_for, summed
@@ -61,7 +61,8 @@ class LLMJudge:
         """
         # In the order of the cap that follows, so that reading less gives the same
         # selection.
-        served = seated(candidates)
+        pool = Pool.of(candidates)
+        served = pool.keeping(pool.seats())
         references = [_reference(query, c) for c in served]
         opinions = self.read(references)
         by_id = {c.id: opinion for c, opinion in zip(served, opinions, strict=True)}

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from kept.kernel.model import Candidate, Chunk, Document, Query, Scalar
+from kept.kernel.outcome import Outcome
+from kept.kernel.pool import Pool
 from kept.kernel.ports import Opinion
-from kept.kernel.record import Outcome
 
 SIGNALS = (
     *("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance"),
@@ -24,8 +25,8 @@ DOCUMENT_FIELDS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
 )
 
 
-def candidates(table: str) -> tuple[Candidate, ...]:
-    """Build candidates from a table of ``id score [!] [*] [key=value ...]`` lines.
+def candidates(table: str) -> Pool:
+    """Build a pool from a table of ``id score [!] [*] [key=value ...]`` lines.
 
     The score is also the cosine, and one minus the cosine the distance, unless
     they are given. ``!`` protects, ``*`` pins. Any signal can be given by name;
@@ -36,7 +37,7 @@ def candidates(table: str) -> tuple[Candidate, ...]:
     ``vector=1,0`` is its vector; any other key is metadata of the chunk.
     """
     lines = (line.split() for line in table.strip().splitlines())
-    return tuple(_candidate(words) for words in lines if words)
+    return Pool.of(_candidate(words) for words in lines if words)
 
 
 def _signals(score: float, given: dict[str, str]) -> dict[str, float]:

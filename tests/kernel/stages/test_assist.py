@@ -51,7 +51,7 @@ def test_what_is_beyond_the_distance_is_not_injected() -> None:
     """0.15 and no more."""
     pool = candidates("a 0.8499 chunks=4")
 
-    assert SmallDense()(QUERY, pool).kept is pool
+    assert SmallDense()(QUERY, pool).pool is pool
 
 
 def test_a_document_with_a_protected_candidate_gets_no_injection() -> None:

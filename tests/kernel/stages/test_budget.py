@@ -48,7 +48,7 @@ def test_a_budget_can_be_spent_to_the_last_character() -> None:
     """Exactly full is not over."""
     pool = candidates("a 0.9 text=123\nb 0.8 text=456")
 
-    assert CharBudget(at_most=6)(QUERY, pool).kept is pool
+    assert CharBudget(at_most=6)(QUERY, pool).pool is pool
 
 
 def test_the_cost_is_the_length_of_the_text_in_characters() -> None:

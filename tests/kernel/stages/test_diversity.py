@@ -70,7 +70,7 @@ def test_a_chunk_stays_where_a_less_relevant_one_is_cited() -> None:
         d 0.80 doc=two
     """)
 
-    assert Diversity()(QUERY, pool).kept is pool
+    assert Diversity()(QUERY, pool).pool is pool
 
 
 def test_a_gap_of_more_than_the_bound_lets_a_third_one_stay() -> None:
@@ -155,7 +155,7 @@ def test_chunks_that_are_not_adjacent_do_not_crowd() -> None:
         d 0.87 doc=two
     """)
 
-    assert Diversity()(QUERY, pool).kept is pool
+    assert Diversity()(QUERY, pool).pool is pool
 
 
 def test_a_document_alone_in_the_pool_keeps_its_chunks() -> None:
@@ -166,7 +166,7 @@ def test_a_document_alone_in_the_pool_keeps_its_chunks() -> None:
         c 0.88 doc=one ord=3
     """)
 
-    assert Diversity()(QUERY, pool).kept is pool
+    assert Diversity()(QUERY, pool).pool is pool
 
 
 def test_a_protected_chunk_stays_and_counts() -> None:
@@ -282,7 +282,7 @@ def test_mmr_ties_go_to_the_lower_chunk_id() -> None:
 
 def test_mmr_bears_a_vector_of_zeros_and_an_empty_pool() -> None:
     """A zero vector is like nothing at all."""
-    assert MaximalMarginalRelevance(1)(QUERY, ()).kept == ()
+    assert MaximalMarginalRelevance(1)(QUERY, candidates("")).kept == ()
     assert ids(MaximalMarginalRelevance(1)(QUERY, candidates("a 0.9 vector=0,0"))) == [
         "a"
     ]

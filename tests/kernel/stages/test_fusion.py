@@ -5,6 +5,7 @@ import pytest
 from kept.errors import MissingSignalError, SettingsError
 from kept.kernel.model import Query
 from kept.kernel.pipeline import ranked
+from kept.kernel.pool import Pool
 from kept.kernel.stages import Fuse, FuseAbsolute, ReciprocalRankFusion
 from kept.testing.tables import candidates
 
@@ -113,9 +114,9 @@ def test_fused_is_a_signal_and_the_score() -> None:
 
 def test_an_empty_pool_fuses_to_nothing() -> None:
     """No candidates, no scale, no error."""
-    assert Fuse()(QUERY, ()).kept == ()
-    assert FuseAbsolute()(QUERY, ()).kept == ()
-    assert ReciprocalRankFusion()(QUERY, ()).kept == ()
+    assert Fuse()(QUERY, candidates("")).kept == ()
+    assert FuseAbsolute()(QUERY, candidates("")).kept == ()
+    assert ReciprocalRankFusion()(QUERY, candidates("")).kept == ()
 
 
 def test_reciprocal_ranks_add_up_over_the_legs() -> None:
@@ -151,9 +152,9 @@ def test_a_candidate_without_its_legs_is_an_error() -> None:
     )
 
     with pytest.raises(MissingSignalError, match="in_dense"):
-        Fuse()(QUERY, (bare,))
+        Fuse()(QUERY, Pool.of([bare]))
     with pytest.raises(MissingSignalError, match="cosine"):
-        FuseAbsolute()(QUERY, (bare,))
+        FuseAbsolute()(QUERY, Pool.of([bare]))
 
 
 @pytest.mark.parametrize("stage", [Fuse, FuseAbsolute])

@@ -68,7 +68,7 @@ def test_only_the_accepted_go_on() -> None:
 
 def test_an_empty_pool_is_not_judged() -> None:
     """A judge that would fail is not asked."""
-    assert AskJudge(BrokenJudge())(QUERY, ()).kept == ()
+    assert AskJudge(BrokenJudge())(QUERY, candidates("")).kept == ()
 
 
 def test_a_judge_that_fails_fails_the_query() -> None:
@@ -95,7 +95,7 @@ def test_at_most_so_many_accepted_go_on() -> None:
     """The best of them, in order."""
     accepted = AskJudge(ScriptedJudge(frozenset("abc")))(
         QUERY, candidates("a 0.9\nb 0.8\nc 0.7")
-    ).kept
+    ).pool
 
     outcome = AcceptedCap(2)(QUERY, accepted)
 

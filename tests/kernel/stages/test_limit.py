@@ -62,7 +62,7 @@ def test_a_pool_that_fits_passes_untouched() -> None:
     """As many candidates as places."""
     pool = candidates("a 0.9\nb 0.8")
 
-    assert TopK(2)(QUERY, pool).kept is pool
+    assert TopK(2)(QUERY, pool).pool is pool
 
 
 @pytest.mark.parametrize("k", [0, -1])

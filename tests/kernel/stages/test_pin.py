@@ -21,7 +21,7 @@ def test_without_pins_the_pool_passes_untouched() -> None:
     """Nothing pinned, nothing done."""
     pool = candidates("a 0.9")
 
-    assert Pin()(Query(text="q"), pool).kept is pool
+    assert Pin()(Query(text="q"), pool).pool is pool
 
 
 def test_a_pinned_chunk_passes_floors_limits_and_budgets() -> None:

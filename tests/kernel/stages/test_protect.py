@@ -4,6 +4,7 @@ import pytest
 
 from kept.errors import MissingSignalError, SettingsError
 from kept.kernel.model import Query
+from kept.kernel.pool import Pool
 from kept.kernel.stages import ProtectKeywordHit, ProtectNearMatches
 from kept.testing.tables import candidates, decisions_in
 
@@ -46,7 +47,7 @@ def test_with_nothing_near_the_pool_passes_untouched() -> None:
 
     outcome = ProtectNearMatches(0.10)(QUERY, pool)
 
-    assert outcome.kept is pool
+    assert outcome.pool is pool
     assert decisions_in(outcome) == []
 
 
@@ -58,7 +59,7 @@ def test_a_candidate_without_a_distance_is_an_error_not_far() -> None:
     )
 
     with pytest.raises(MissingSignalError, match="chunk a has no signal 'distance'"):
-        ProtectNearMatches(0.10)(QUERY, (bare,))
+        ProtectNearMatches(0.10)(QUERY, Pool.of([bare]))
 
 
 def test_only_the_strongest_keyword_hit_is_protected() -> None:
@@ -80,14 +81,14 @@ def test_a_weak_keyword_hit_is_not_protected() -> None:
     """Below the bound nothing is protected."""
     pool = candidates("a 0.9 bm25=3 bm25_share=0.49")
 
-    assert ProtectKeywordHit(0.5, "bm25_share")(QUERY, pool).kept is pool
+    assert ProtectKeywordHit(0.5, "bm25_share")(QUERY, pool).pool is pool
 
 
 def test_what_the_keyword_leg_did_not_bring_is_no_keyword_hit() -> None:
     """A candidate of the dense leg alone is not the strongest keyword hit."""
     pool = candidates("a 0.9 bm25_share=0.9")
 
-    assert ProtectKeywordHit(0.5, "bm25_share")(QUERY, pool).kept is pool
+    assert ProtectKeywordHit(0.5, "bm25_share")(QUERY, pool).pool is pool
 
 
 @pytest.mark.parametrize("distance", [-0.1, 2.1, float("nan")])

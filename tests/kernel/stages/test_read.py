@@ -9,6 +9,7 @@ from kept.errors import BackendError
 from kept.kernel.calibration import Calibration, Curve
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Pipeline
+from kept.kernel.pool import Pool
 from kept.kernel.ports import Reading
 from kept.kernel.stages import Read
 from kept.testing.tables import candidates, decisions_in, ids
@@ -119,7 +120,7 @@ def test_the_record_shows_the_span_and_its_sentence() -> None:
     candidate = _with_text(candidate, text)
     reader = TableReader({text: 1.0}, {text: (24, 31)})
 
-    outcome = Read(reader, CALIBRATION, at_least=0.2)(QUERY, (candidate,))
+    outcome = Read(reader, CALIBRATION, at_least=0.2)(QUERY, Pool.of([candidate]))
 
     [decision] = outcome.decisions
     assert decision.evidence["answer"] == "28 days"

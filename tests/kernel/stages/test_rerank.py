@@ -52,7 +52,7 @@ def test_it_runs_only_in_the_band(
 
 def test_an_empty_pool_is_not_reranked() -> None:
     """The reranker is not called without candidates."""
-    facts = OpportunisticRerank(RelevanceReranker())(QUERY, ()).facts
+    facts = OpportunisticRerank(RelevanceReranker())(QUERY, candidates("")).facts
 
     assert (facts["ran"], facts["why_not"]) == (False, "no candidates")
 

@@ -53,7 +53,7 @@ def test_a_floor_that_all_meet_returns_the_pool_itself() -> None:
     """Nothing dropped, nothing copied."""
     pool = candidates("a 0.9")
 
-    assert RelevanceFloor(0.0)(QUERY, pool).kept is pool
+    assert RelevanceFloor(0.0)(QUERY, pool).pool is pool
 
 
 def test_a_strong_keyword_signal_waives_the_dense_floor() -> None:
@@ -156,7 +156,7 @@ def test_three_middling_candidates_are_worth_one_good_one() -> None:
     """What counts is the chance that one of the best three is relevant."""
     pool = candidates("a 0.4\nb 0.3\nc 0.2\nd 0.2")
 
-    assert Answerable(0.664)(QUERY, pool).kept is pool
+    assert Answerable(0.664)(QUERY, pool).pool is pool
     assert not Answerable(0.665)(QUERY, pool).kept
 
 
@@ -164,12 +164,12 @@ def test_one_good_candidate_makes_a_question_answerable() -> None:
     """The bar is inclusive."""
     pool = candidates("a 0.5\nb 0.3")
 
-    assert Answerable(0.5)(QUERY, pool).kept is pool
+    assert Answerable(0.5)(QUERY, pool).pool is pool
 
 
 def test_an_empty_pool_has_no_best_candidate() -> None:
     """A missing score is not 0."""
-    facts = Answerable(0.5)(QUERY, ()).facts
+    facts = Answerable(0.5)(QUERY, candidates("")).facts
 
     assert facts == {"best": None, "chance": None, "at_least": 0.5}
 

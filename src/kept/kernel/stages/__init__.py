@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kept.kernel.pipeline import Stage
+from kept.kernel.outcome import Stage
 from kept.kernel.stages.assist import SmallDense, SparseRecall
 from kept.kernel.stages.budget import CharBudget, ReservedTokenBudget, TokenBudget
 from kept.kernel.stages.composite import Composite, SoftScoreLimit

@@ -15,8 +15,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
+from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool
 from kept.kernel.record import DROPPED, Decision, Reason, Verdict
 from kept.kernel.stages.bounds import demand, within
@@ -40,9 +40,7 @@ class SparseRecall:
         demand(self.name, "distance", self.distance, 0.0, 2.0)
         demand(self.name, "max_chunks", self.max_chunks, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Look among the smallest documents."""
         return injecting(
             pool,
@@ -71,9 +69,7 @@ class SmallDense:
         demand(self.name, "min_chunks", self.min_chunks, 1)
         demand(self.name, "max_chunks", self.max_chunks, self.min_chunks)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Look among the small documents."""
         return injecting(
             pool,
@@ -85,7 +81,7 @@ class SmallDense:
 
 def injecting(
     pool: Pool, distance: float, small: Callable[[int], bool], reason: Reason
-) -> Weighed:
+) -> Outcome:
     """Mark the nearest eligible candidate and drop what it replaces."""
     roll, distances = pool.roll, pool.readings("distance")
     near = [
@@ -98,7 +94,7 @@ def injecting(
     settled = {roll.documents.item(row) for row in pool.protected} if near else set()
     eligible = [row for row in near if roll.documents.item(row) not in settled]
     if not eligible:
-        return Weighed(pool)
+        return Outcome(pool)
     reading = partial(pool.reading, name="distance")
     # The id breaks ties, so that the choice does not depend on the order of recall.
     injected = min(eligible, key=lambda row: (reading(row), pool.id_of(row)))
@@ -126,4 +122,4 @@ def injecting(
     if pool.holds(INJECTED):  # by the assist before
         marked += pool.rows[pool.flags(INJECTED)].tolist()
     stay = pool.measured_at(np.array(marked), **{INJECTED: np.ones(len(marked))})
-    return Weighed(stay.keeping(pool.rows[~replaced]), gone, decide)
+    return Outcome(stay.keeping(pool.rows[~replaced]), gone, decide)

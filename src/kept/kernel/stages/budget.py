@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from kept.errors import SettingsError
-from kept.kernel.model import Candidate, Precedence, Query, Scalar
-from kept.kernel.record import DROPPED, SPARED, Decision, Outcome, Reason, seated
+from kept.kernel.model import Candidate, Chunk, Precedence, Query, Scalar
+from kept.kernel.outcome import Outcome, chosen
+from kept.kernel.pool import Pool
+from kept.kernel.record import DROPPED, OVERFLOW, SPARED, Decision, Reason
 from kept.kernel.stages.bounds import demand
 
 Mode = Literal["stop", "skip"]
@@ -34,10 +36,10 @@ class CharBudget:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Spend the budget from the top of the list."""
         return spent(
-            candidates,
+            pool,
             _chars,
             self.at_most,
             Reason.CHAR_BUDGET,
@@ -61,24 +63,22 @@ class TokenBudget:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Spend the budget from the top of the list."""
-        return spent(
-            candidates, _tokens, self.at_most, Reason.TOKEN_BUDGET, mode=self.mode
-        )
+        return spent(pool, _tokens, self.at_most, Reason.TOKEN_BUDGET, mode=self.mode)
 
 
-def _chars(candidate: Candidate) -> int:
-    return len(candidate.chunk.text)
+def _chars(chunk: Chunk) -> int:
+    return len(chunk.text)
 
 
-def _tokens(candidate: Candidate) -> int:
-    return candidate.chunk.token_len
+def _tokens(chunk: Chunk) -> int:
+    return chunk.token_len
 
 
 def spent(  # noqa: PLR0913 -- a purchase has as many sides
-    candidates: tuple[Candidate, ...],
-    cost_of: Callable[[Candidate], int],
+    pool: Pool,
+    cost_of: Callable[[Chunk], int],
     at_most: int,
     reason: Reason,
     *,
@@ -86,29 +86,28 @@ def spent(  # noqa: PLR0913 -- a purchase has as many sides
     by: Precedence = "distance",
 ) -> Outcome:
     """Spend the budget on candidates in the order in which limits serve them."""
-    kept: list[Candidate] = []
+    entries, ids, pinned = pool.roll.entries, pool.roll.ids, pool.roll.pinned
+    kept: list[int] = []
     decisions: list[Decision] = []
     used = 0
     ended_by: str | None = None
-    for candidate in seated(candidates, by):
-        cost = cost_of(candidate)
+    for row in pool.seats(by).tolist():
+        cost = cost_of(entries[row].chunk)
         affordable = used + cost <= at_most
         evidence: dict[str, Scalar] = {"cost": cost, "used": used, "at_most": at_most}
-        if candidate.pinned or (affordable and ended_by is None):
-            kept.append(candidate)
+        if row in pinned or (affordable and ended_by is None):
+            kept.append(row)
             used += cost
             if not affordable:
-                decisions.append(Decision(candidate.id, SPARED, reason, evidence))
+                decisions.append(Decision(ids[row], SPARED, reason, evidence))
             continue
         if affordable:
             evidence["ended_by"] = ended_by
         elif mode == "stop" and ended_by is None:
-            ended_by = candidate.id
-        why = Reason.PROTECTED_OVERFLOW if candidate.protected else reason
-        decisions.append(Decision(candidate.id, DROPPED, why, evidence))
-    if not decisions:
-        return Outcome(candidates, facts={"used": used})
-    return Outcome(tuple(kept), tuple(decisions), {"used": used})
+            ended_by = ids[row]
+        why = OVERFLOW if row in pool.protected else reason
+        decisions.append(Decision(ids[row], DROPPED, why, evidence))
+    return chosen(pool, kept, decisions, {"used": used})
 
 
 @dataclass(frozen=True)
@@ -137,37 +136,33 @@ class ReservedTokenBudget:
             )
             raise SettingsError(msg)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Serve the reserved shares first, then release what is left of them."""
         purse = Purse(self.at_most, self.shares)
-        seats = seated(candidates)
-        bought: set[str] = set()
-        evidence: dict[str, dict[str, Scalar]] = {}
+        seats = pool.seats()
+        served = dict(zip(seats.tolist(), pool.keeping(seats).candidates, strict=True))
+        bought: set[int] = set()
+        evidence: dict[int, dict[str, Scalar]] = {}
         for release in (False, True):
             if release:
                 purse.release()
-            for candidate in seats:
-                if candidate.id in bought:
+            for row, candidate in served.items():
+                if row in bought:
                     continue
-                evidence[candidate.id] = purse.shown(candidate)
+                evidence[row] = purse.shown(candidate)
                 if purse.buys(candidate):
-                    bought.add(candidate.id)
-        return Outcome(
-            tuple(c for c in seats if c.id in bought),
-            tuple(
-                Decision(
-                    c.id,
-                    SPARED if c.id in bought else DROPPED,
-                    Reason.PROTECTED_OVERFLOW
-                    if c.protected and c.id not in bought
-                    else Reason.TOKEN_BUDGET,
-                    evidence[c.id],
+                    bought.add(row)
+        decisions = []
+        for row, candidate in served.items():
+            if row not in bought:
+                why = OVERFLOW if candidate.protected else Reason.TOKEN_BUDGET
+                decisions.append(Decision(candidate.id, DROPPED, why, evidence[row]))
+            elif candidate.id in purse.forced:
+                shown = evidence[row]
+                decisions.append(
+                    Decision(candidate.id, SPARED, Reason.TOKEN_BUDGET, shown)
                 )
-                for c in seats
-                if c.id not in bought or c.id in purse.forced
-            ),
-            {"used": purse.used},
-        )
+        return chosen(pool, list(bought), decisions, {"used": purse.used})
 
 
 class Purse:

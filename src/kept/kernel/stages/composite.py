@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query
+from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool, PoolEntry
 from kept.kernel.record import Reason
 from kept.kernel.rescore import demand_new
@@ -47,9 +47,7 @@ class Composite:
         demand(self.name, "confidence", self.confidence, 0.0, 1.0)
         demand(self.name, "horizon", self.horizon, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``composite`` and its ``penalty``; score by one minus the sum."""
         demand_new(self.name, pool, "composite")
         rows, entries = pool.rows.tolist(), pool.roll.entries
@@ -63,7 +61,7 @@ class Composite:
         sums = np.round(self.distance * distances + penalties, PLACES)
         composites = np.where(shielded, distances, sums)
         measured = pool.measured(composite=composites, penalty=penalties)
-        return Weighed(measured.scored(np.round(1.0 - sums, PLACES)))
+        return Outcome(measured.scored(np.round(1.0 - sums, PLACES)))
 
     def penalty(self, entry: PoolEntry) -> float:
         """Return what low authority, doubt and a far horizon add to the composite."""
@@ -95,8 +93,6 @@ class SoftScoreLimit:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 0.0, 2.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's composite against the limit."""
         return ceiled(pool, "composite", self.at_most, Reason.SOFT_SCORE_LIMIT)

@@ -1,18 +1,18 @@
 """Diversity: breadth across sources, where scores do not object."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kept.errors import MissingSignalError
-from kept.kernel.columns import Weighed, by_columns, sifted
-from kept.kernel.model import Candidate, Precedence, Query
-from kept.kernel.pool import Pool
-from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Outcome, Reason, seated
+from kept.kernel.model import Precedence, Query
+from kept.kernel.outcome import Outcome, chosen, sifted
+from kept.kernel.pool import Floats, Pool
+from kept.kernel.record import DROPPED, OVERFLOW, SPARED, Decision, Drop, Reason
 from kept.kernel.signals import PLACES
 from kept.kernel.stages.bounds import demand, within
 
@@ -37,12 +37,10 @@ class Diversity:
         demand(self.name, "gap", self.gap, 0.0)
         demand(self.name, "k", self.k, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Find the crowded, and let those stay again that nothing better replaces."""
         if not crowding(pool, self.at_most):
-            return Weighed(pool)
+            return Outcome(pool)
         places = places_in_runs(pool)
         seats = pool.seats("score").tolist()
         crowded = {
@@ -139,12 +137,10 @@ class DocumentLimit:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Count within each document, the protected first."""
         if not crowding(pool, self.at_most):
-            return Weighed(pool)
+            return Outcome(pool)
         documents = pool.roll.documents.tolist()
         seen: Counter[int] = Counter()
 
@@ -183,57 +179,48 @@ class MaximalMarginalRelevance:
         demand(self.name, "k", self.k, 1)
         demand(self.name, "trade_off", self.trade_off, 0.0, 1.0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Choose greedily, the chunk id breaking ties."""
-        if not candidates:
-            return Outcome(candidates)
-        seats = seated(candidates, self.by)
-        likeness = _cosines(seats)
+        if not len(pool):
+            return Outcome(pool)
+        seats, ids = pool.seats(self.by).tolist(), pool.roll.ids
+        likeness = _cosines(pool, seats)
         closest = np.zeros(len(seats))
-        open_seats = list(range(len(seats)))
-        kept: list[Candidate] = []
+        left = list(range(len(seats)))
+        kept: dict[int, float] = {}
         decisions: list[Decision] = []
 
         def value(seat: int) -> float:
-            fresh = self.trade_off * seats[seat].score
-            return round(fresh - (1.0 - self.trade_off) * float(closest[seat]), 9)
+            fresh = self.trade_off * pool.scores.item(seats[seat])
+            return round(fresh - (1.0 - self.trade_off) * float(closest[seat]), PLACES)
 
-        while open_seats and (len(kept) < self.k or seats[open_seats[0]].pinned):
-            first = open_seats[0]
-            chosen = (
-                first
-                if seats[first].protected
-                else min(open_seats, key=lambda seat: (-value(seat), seats[seat].id))
-            )
+        while left and (len(kept) < self.k or seats[left[0]] in pool.roll.pinned):
+            best = left[0]
+            if seats[best] not in pool.protected:
+                best = min(left, key=lambda seat: (-value(seat), ids[seats[seat]]))
             if len(kept) >= self.k:
-                evidence = {"place": len(kept) + 1, "at_most": self.k}
-                decisions.append(
-                    Decision(seats[chosen].id, SPARED, Reason.MMR, evidence)
-                )
-            kept.append(seats[chosen].scored(seats[chosen].score, mmr=value(chosen)))
-            open_seats.remove(chosen)
-            closest = np.maximum(closest, likeness[chosen])
-        for seat in open_seats:
-            reason = Reason.PROTECTED_OVERFLOW if seats[seat].protected else Reason.MMR
-            decisions.append(
-                Decision(
-                    seats[seat].id,
-                    DROPPED,
-                    reason,
-                    {"mmr": value(seat), "chosen": len(kept), "at_most": self.k},
-                )
-            )
-        return Outcome(tuple(kept), tuple(decisions))
+                shown = {"place": len(kept) + 1, "at_most": self.k}
+                decisions.append(Decision(ids[seats[best]], SPARED, Reason.MMR, shown))
+            kept[seats[best]] = value(best)
+            left.remove(best)
+            closest = np.maximum(closest, likeness[best])
+        for seat in left:
+            row = seats[seat]
+            why = OVERFLOW if row in pool.protected else Reason.MMR
+            evidence = {"mmr": value(seat), "chosen": len(kept), "at_most": self.k}
+            decisions.append(Decision(ids[row], DROPPED, why, evidence))
+        rows = np.array(list(kept), np.intp)
+        measured = pool.measured_at(rows, mmr=np.array(list(kept.values())))
+        return chosen(measured, list(kept), decisions)
 
 
-def _cosines(candidates: list[Candidate]) -> NDArray[np.float64]:
+def _cosines(pool: Pool, rows: Sequence[int]) -> Floats:
     """Return the cosine of every pair, in float64 and rounded, so equals tie."""
-    rows: list[Any] = []
-    for candidate in candidates:
-        if candidate.vector is None:
-            raise MissingSignalError(candidate.id, "vector", candidate.signals)
-        rows.append(candidate.vector)
-    vectors = np.asarray(rows, dtype=np.float64)
+    found = [pool.roll.vector(row) for row in rows]
+    if any(vector is None for vector in found):
+        without = next(c for c in pool if c.vector is None)
+        raise MissingSignalError(without.id, "vector", without.signals)
+    vectors = np.asarray(found, dtype=np.float64)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors = vectors / np.where(lengths > 0.0, lengths, 1.0)
-    return np.round(vectors @ vectors.T, 9)
+    return np.round(vectors @ vectors.T, PLACES)

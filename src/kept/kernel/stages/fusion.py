@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from kept.errors import SettingsError
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
+from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Floats, Pool
 from kept.kernel.rescore import WAVE_STEP, column, demand_new
 from kept.kernel.signals import PLACES
@@ -40,9 +40,7 @@ class FuseAbsolute:
     def __post_init__(self) -> None:
         demand_weights(self.name, self.dense, self.keyword)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
         demand_new(self.name, pool, "fused")
         dense = column(pool, "cosine")
@@ -61,7 +59,7 @@ class FuseAbsolute:
         fused = fused.round(PLACES)
         keyword = words.round(PLACES)
         signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
-        return Weighed(pool.measured(**signals).scored(fused))
+        return Outcome(pool.measured(**signals).scored(fused))
 
 
 @dataclass(frozen=True)
@@ -82,9 +80,7 @@ class Fuse:
     def __post_init__(self) -> None:
         demand_weights(self.name, self.dense, self.keyword)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
         demand_new(self.name, pool, "fused")
         if not pool.holds("wave"):
@@ -99,7 +95,7 @@ class Fuse:
         weighed = self.dense * dense + self.keyword * keyword
         fused = (weighed - below).round(PLACES)
         signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
-        return Weighed(pool.measured(**signals).scored(fused), facts=peaks)
+        return Outcome(pool.measured(**signals).scored(fused), facts=peaks)
 
 
 def demand_weights(stage: str, dense: float, keyword: float) -> None:
@@ -152,9 +148,7 @@ class ReciprocalRankFusion:
     def __post_init__(self) -> None:
         demand(self.name, "constant", self.constant, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``dense_rank``, ``keyword_rank`` (0 if absent) and ``fused``."""
         demand_new(self.name, pool, "fused")
         dense, keyword, below = np.zeros((3, len(pool)))
@@ -166,7 +160,7 @@ class ReciprocalRankFusion:
         shares = self._shares(dense) + self._shares(keyword) - below
         fused = np.array([round(share, PLACES) for share in shares.tolist()])
         signals = {"dense_rank": dense, "keyword_rank": keyword, "fused": fused}
-        return Weighed(pool.measured(**signals).scored(fused))
+        return Outcome(pool.measured(**signals).scored(fused))
 
     def _shares(self, ranks: Floats) -> Floats:
         return np.where(ranks > 0, 1.0 / (self.constant + ranks), 0.0)

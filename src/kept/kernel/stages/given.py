@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Candidate, Query
+from kept.kernel.outcome import Outcome, sift
 from kept.kernel.pool import Pool
-from kept.kernel.record import Drop, Outcome, Reason, sift
+from kept.kernel.record import Drop, Reason
 from kept.kernel.rescore import demand_new
 from kept.kernel.stages.fusion import scaled
 
@@ -20,7 +20,7 @@ class DropRepeats:
 
     name: ClassVar[str] = "drop_repeats"
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Keep the first of each text."""
         first: dict[str, str] = {}
 
@@ -32,7 +32,7 @@ class DropRepeats:
                 return None
             return Drop.because(Reason.REPEATED, same_as=same_as)
 
-        return sift(candidates, repeated)
+        return sift(pool, repeated)
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,9 @@ class OrderAsGiven:
 
     smaller_is_better: bool = False
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``given_norm`` and score by it."""
         demand_new(self.name, pool, "given_norm")
         shares, _ = scaled(pool, leg="in_dense", signal="given")
         norms = (1.0 - shares if self.smaller_is_better else shares).round(9)
-        return Weighed(pool.measured(given_norm=norms).scored(norms))
+        return Outcome(pool.measured(given_norm=norms).scored(norms))

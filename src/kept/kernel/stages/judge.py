@@ -4,19 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kept.errors import BackendError, LLMResponseParseError
-from kept.kernel.columns import Weighed, allotted, by_columns
 from kept.kernel.model import Candidate, Query, Scalar
+from kept.kernel.outcome import Outcome, allotted, chosen
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Judge, Opinion
-from kept.kernel.record import (
-    DROPPED,
-    SPARED,
-    Decision,
-    Outcome,
-    Reason,
-    decided,
-    seated,
-)
+from kept.kernel.record import DROPPED, SPARED, Decision, Reason, decided
 from kept.kernel.stages.bounds import demand
 
 _EXPECTED = ", ".join(Opinion)
@@ -39,27 +31,27 @@ class AskJudge:
 
     judge: Judge
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Ask once for all candidates, then act on each opinion."""
-        if not candidates:
-            return Outcome(candidates)
-        opinions = self._opinions(query, candidates)
-        kept: list[Candidate] = []
+        if not len(pool):
+            return Outcome(pool)
+        opinions = self._opinions(query, pool.candidates)
+        kept: list[int] = []
         decisions: list[Decision] = []
-        for candidate in seated(candidates):
-            opinion = opinions[candidate.id]
+        for row in pool.seats().tolist():
+            id_, pinned = pool.roll.ids[row], row in pool.roll.pinned
+            opinion = opinions[id_]
             accepted = opinion is Opinion.ACCEPT
-            if accepted or candidate.pinned:
-                kept.append(candidate)
+            if accepted or pinned:
+                kept.append(row)
             if accepted:
                 continue
             evidence: dict[str, Scalar] = {"opinion": opinion, "needed": Opinion.ACCEPT}
-            if candidate.protected:
+            if row in pool.protected:
                 evidence["protected"] = True
-            verdict = SPARED if candidate.pinned else DROPPED
-            reason = _REASON[opinion]
-            decisions.append(decided(candidate.id, verdict, reason, evidence))
-        return Outcome(tuple(kept), tuple(decisions))
+            verdict = SPARED if pinned else DROPPED
+            decisions.append(decided(id_, verdict, _REASON[opinion], evidence))
+        return chosen(pool, kept, decisions)
 
     def _opinions(
         self, query: Query, candidates: tuple[Candidate, ...]
@@ -89,8 +81,6 @@ class AcceptedCap:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Give the places in order."""
         return allotted(pool, self.at_most, Reason.ACCEPTED_CAP)

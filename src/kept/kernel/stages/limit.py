@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from kept.errors import SettingsError
-from kept.kernel.columns import Weighed, allotted, by_columns, sifted
-from kept.kernel.model import Candidate, Precedence, Query
+from kept.kernel.model import Precedence, Query
+from kept.kernel.outcome import Outcome, allotted, chosen, sifted
 from kept.kernel.pool import Pool
-from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Outcome, Reason, seated
+from kept.kernel.record import DROPPED, OVERFLOW, SPARED, Decision, Drop, Reason
 from kept.kernel.stages.bounds import demand
 
 INTENT_CAPS: Mapping[str, int] = MappingProxyType(
@@ -41,9 +41,7 @@ class TopK:
     def __post_init__(self) -> None:
         demand(self.name, "k", self.k, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Seat the protected, then the best of the rest."""
         return allotted(pool, self.k, Reason.BEYOND_TOP_K, by=self.by)
 
@@ -66,9 +64,7 @@ class PerIntentCap:
         for intent, cap in self.caps.items():
             demand(self.name, f"caps[{intent!r}]", cap, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Give as many places as the intent has."""
         intent = query.intent if query.intent in self.caps else "other"
         at_most = self.caps[intent]
@@ -91,29 +87,26 @@ class ExcerptCap:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 0)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Count the excerpts, the protected first."""
-        kept: list[Candidate] = []
+        kept: list[int] = []
         decisions: list[Decision] = []
         place = 0
-        for candidate in seated(candidates):
-            place += candidate.chunk.excerpt
-            if not candidate.chunk.excerpt or place <= self.at_most:
-                kept.append(candidate)
+        for row in pool.seats().tolist():
+            entry = pool.roll.entries[row]
+            place += entry.chunk.excerpt
+            if not entry.chunk.excerpt or place <= self.at_most:
+                kept.append(row)
                 continue
-            spared = candidate.pinned or (candidate.protected and self.protected_bypass)
+            shielded = row in pool.protected
+            spared = row in pool.roll.pinned or (shielded and self.protected_bypass)
             if spared:
-                kept.append(candidate)
-            overflow = candidate.protected and not spared
-            decisions.append(
-                Decision(
-                    candidate.id,
-                    SPARED if spared else DROPPED,
-                    Reason.PROTECTED_OVERFLOW if overflow else Reason.EXCERPT_CAP,
-                    {"group": "excerpt", "place": place, "at_most": self.at_most},
-                )
-            )
-        return Outcome(tuple(kept), tuple(decisions))
+                kept.append(row)
+            verdict = SPARED if spared else DROPPED
+            why = OVERFLOW if shielded and not spared else Reason.EXCERPT_CAP
+            shown = {"group": "excerpt", "place": place, "at_most": self.at_most}
+            decisions.append(Decision(entry.id, verdict, why, shown))
+        return chosen(pool, kept, decisions)
 
 
 @dataclass(frozen=True)
@@ -127,9 +120,7 @@ class OnePerDocument:
 
     name: ClassVar[str] = "one_per_document"
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Elect one chunk for each document, and drop the others."""
         numeric = asks_for_a_number(query.text)
         entries, documents = pool.roll.entries, pool.roll.documents.tolist()

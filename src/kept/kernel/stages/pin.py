@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.kernel.model import Candidate, Query
-from kept.kernel.record import PROTECTED, Decision, Outcome, Reason
+from kept.kernel.model import Query
+from kept.kernel.outcome import NO_ROWS, Outcome
+from kept.kernel.pool import Pool
+from kept.kernel.record import PROTECTED, Decision, Reason
 
 
 @dataclass(frozen=True)
@@ -18,15 +20,11 @@ class Pin:
 
     name: ClassVar[str] = "pin"
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Mark the pinned."""
-        there = [c.id for c in candidates if c.id in query.pinned]
+        rows = [r for r in pool.rows.tolist() if pool.roll.ids[r] in query.pinned]
+        there = [pool.roll.ids[row] for row in rows]
         absent = sorted(query.pinned.difference(there))
         facts = {"absent": ", ".join(absent)} if absent else {}
-        if not there:
-            return Outcome(candidates, facts=facts)
-        return Outcome(
-            tuple(c.forced() if c.id in query.pinned else c for c in candidates),
-            tuple(Decision(id_, PROTECTED, Reason.PINNED) for id_ in there),
-            facts,
-        )
+        decisions = [Decision(id_, PROTECTED, Reason.PINNED) for id_ in there]
+        return Outcome(pool.pinning(rows), NO_ROWS, lambda: decisions, facts)

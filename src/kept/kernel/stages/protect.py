@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
+from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool
 from kept.kernel.record import PROTECTED, Decision, Reason, decided
 from kept.kernel.stages.bounds import demand, reaches, within
@@ -27,9 +27,7 @@ class ProtectNearMatches:
     def __post_init__(self) -> None:
         demand(self.name, "distance", self.distance, 0.0, 2.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Shield the near; let the rest pass untouched."""
         rows = pool.rows[within(pool.readings("distance"), self.distance)].tolist()
         evidence = {
@@ -68,23 +66,21 @@ class ProtectKeywordHit:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Shield the one strongest hit of the keyword leg."""
         # Only the first wave: a larger k must not protect another candidate.
         leading = pool.first_wave()
         hits = pool.keeping(leading.rows[leading.readings("in_keyword") != 0.0])
         best = hits.best(self.signal)
         if best is None:
-            return Weighed(pool)
+            return Outcome(pool)
         strongest = hits.rows[hits.readings(self.signal) == best].tolist()
         hit = min(strongest, key=pool.id_of)
         evidence = {self.signal: best, "at_least": self.at_least}
         if not reaches(best, self.at_least):
             bar = self._best_protected(pool)
             if bar is None or pool.scores.item(hit) <= bar:
-                return Weighed(pool)
+                return Outcome(pool)
             evidence = {self.signal: best, "score": pool.scores.item(hit), "above": bar}
         return shielding(pool, Reason.KEYWORD_MATCH, {hit: evidence})
 
@@ -98,13 +94,13 @@ class ProtectKeywordHit:
 
 def shielding(
     pool: Pool, reason: Reason, evidence: Mapping[int, Mapping[str, Scalar]]
-) -> Weighed:
+) -> Outcome:
     """Shield the rows that there is *evidence* for."""
     if not evidence:
-        return Weighed(pool)
+        return Outcome(pool)
 
     def decide() -> Iterator[Decision]:
         for row, shown in evidence.items():
             yield decided(pool.roll.ids[row], PROTECTED, reason, shown)
 
-    return Weighed(pool.shielding(evidence), decide=decide)
+    return Outcome(pool.shielding(evidence), decide=decide)

@@ -8,8 +8,8 @@ import numpy as np
 
 from kept.errors import BackendError
 from kept.kernel.calibration.model import Calibration
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Query, Scalar
+from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool, Rows
 from kept.kernel.ports import PassageReader, Reading
 from kept.kernel.record import DROPPED, SPARED, Decision, Reason, Verdict, decided
@@ -45,19 +45,17 @@ class Read:
         demand(self.name, "worth_reading", self.worth_reading, 0.0, 1.0)
         demand(self.name, "at_most", self.at_most, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Read once for all that are worth it, then hold each against the floor."""
         before = pool.readings("relevance")
         pool = pool.measured(first_look=before)
         if not self.reader.knows(query.text):
             facts: dict[str, Scalar] = {"read": 0, "language": "not known"}
-            return Weighed(pool, facts={"reader": self.reader.id, **facts})
+            return Outcome(pool, facts={"reader": self.reader.id, **facts})
         rows = self._worth_reading(pool)
         facts = {"reader": self.reader.id, "read": len(rows)}
         if not len(rows):
-            return Weighed(pool, facts=facts)
+            return Outcome(pool, facts=facts)
         passages = [_passage(pool, row) for row in rows.tolist()]
         readings = self._readings(query.text, passages)
         pool = _measured(pool, rows, readings, self.calibration)
@@ -96,7 +94,7 @@ class Read:
         rows: Rows,
         seen: Mapping[int, Mapping[str, Scalar]],
         facts: Mapping[str, Scalar],
-    ) -> Weighed:
+    ) -> Outcome:
         protected = pool.protected
         verdicts: dict[int, tuple[Verdict, Reason]] = {}
         for row in rows.tolist():
@@ -121,7 +119,7 @@ class Read:
 
         stays = ~np.isin(pool.rows, gone)
         kept = pool.keeping(pool.rows[stays])
-        return Weighed(kept, np.array(gone, np.intp), decide, facts)
+        return Outcome(kept, np.array(gone, np.intp), decide, facts)
 
 
 _NOTHING_SEEN = Reason.NO_ANSWER_IN_PASSAGE

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kept.errors import BackendError
-from kept.kernel.columns import Weighed, by_columns
 from kept.kernel.model import Candidate, Query, Scalar
+from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Reranker
 from kept.kernel.rescore import WAVE_STEP, demand_new, readings
@@ -43,9 +43,7 @@ class OpportunisticRerank:
         demand(self.name, "below", self.below, self.at_least, 1.0)
         demand(self.name, "window", self.window, 1)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Ask the reranker if the band is met."""
         leading = pool.first_wave()
         best = leading.best(self.signal)
@@ -56,16 +54,16 @@ class OpportunisticRerank:
             "below": self.below,
         }
         if best is None:
-            return Weighed(pool, facts={**facts, "why_not": "no candidates"})
+            return Outcome(pool, facts={**facts, "why_not": "no candidates"})
         if not reaches(best, self.at_least):
-            return Weighed(pool, facts={**facts, "why_not": "below the band"})
+            return Outcome(pool, facts={**facts, "why_not": "below the band"})
         if reaches(best, self.below):
-            return Weighed(pool, facts={**facts, "why_not": "above the band"})
+            return Outcome(pool, facts={**facts, "why_not": "above the band"})
         demand_new(self.name, pool, "rerank")
         window = leading[: self.window]
         scores = self._scores(query, window)
         rest = under(float(scores.min()), pool[len(window) :])
-        return Weighed(
+        return Outcome(
             pool.measured(rerank=scores).scored(np.concatenate((scores, rest))),
             facts={
                 **facts,

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from kept.errors import InputError
-from kept.kernel.columns import Weighed, by_columns, sifted
 from kept.kernel.model import Query
+from kept.kernel.outcome import Outcome, sifted
 from kept.kernel.pool import Pool
 from kept.kernel.record import Drop, Reason
 
@@ -18,9 +18,7 @@ class TagFilter:
 
     any_of: tuple[str, ...] = ()
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Compare each candidate's tags with those asked for."""
         wanted = self.any_of or (_item(query, self.name),)
 
@@ -41,9 +39,7 @@ class LabelRequired:
 
     name: ClassVar[str] = "label_required"
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Look the item up in each candidate's labels."""
         item = _item(query, self.name)
 

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from kept.kernel.columns import Weighed, by_columns, sifted
 from kept.kernel.model import Query, Scalar
+from kept.kernel.outcome import Outcome, sifted
 from kept.kernel.pool import Pool
 from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Reason, decided
 from kept.kernel.signals import BEST, PLACES, chance_of_one
@@ -19,7 +19,7 @@ from kept.kernel.stages.bounds import demand, reaches, within
 INJECTED = "injected"
 
 
-def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Weighed:
+def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Outcome:
     """Drop whatever has less than *at_least* of *signal*; spare the protected."""
     return dropping(
         pool,
@@ -29,7 +29,7 @@ def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Weighed
     )
 
 
-def ceiled(pool: Pool, signal: str, at_most: float, reason: Reason) -> Weighed:
+def ceiled(pool: Pool, signal: str, at_most: float, reason: Reason) -> Outcome:
     """Drop whatever has more than *at_most* of *signal*; spare the protected."""
     served = pool.keeping(pool.seats())
     return dropping(
@@ -46,14 +46,14 @@ def dropping(
     reason: Reason,
     evidence: Callable[[int], Mapping[str, Scalar]],
     waived: NDArray[np.bool_] | None = None,
-) -> Weighed:
+) -> Outcome:
     """Drop the *weak* for *reason*.
 
     The protected, the injected and those who are *waived* are spared.
     """
     decided_on = pool.rows[weak]
     if not len(decided_on):
-        return Weighed(pool)
+        return Outcome(pool)
     gone = weak & ~pool.shielded() if pool.protected else weak
     if pool.holds(INJECTED):
         gone = gone & ~pool.flags(INJECTED)
@@ -65,7 +65,7 @@ def dropping(
             verdict = DROPPED if dropped else SPARED
             yield decided(pool.roll.ids[row], verdict, reason, evidence(row))
 
-    return Weighed(pool.keeping(pool.rows[~gone]), pool.rows[gone], decide)
+    return Outcome(pool.keeping(pool.rows[~gone]), pool.rows[gone], decide)
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,7 @@ class RelevanceFloor:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's relevance against the floor."""
         return floored(pool, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
 
@@ -100,9 +98,7 @@ class RelevanceShare:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's relevance against its share of the best."""
         best = pool.first_wave().best("relevance") or 0.0
         least = round(self.at_least * best, PLACES)
@@ -126,9 +122,7 @@ class ScoreFloor:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's fused score against the floor."""
         return floored(pool, "fused", self.at_least, Reason.SCORE_FLOOR)
 
@@ -153,13 +147,11 @@ class DenseFloor:
         if self.waived_at is not None:
             demand(self.name, "waived_at", self.waived_at, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate against the floor, and those below against the waiver."""
         weak = ~reaches(pool.readings(self.signal), self.at_least)
         if not np.count_nonzero(weak):
-            return Weighed(pool)
+            return Outcome(pool)
         waived = np.zeros(len(pool), bool)
         if self.waived_at is not None:
             waivers = pool.keeping(pool.rows[weak]).readings(self.waiver)
@@ -194,9 +186,7 @@ class Answerable:
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold the chance of the best three against the bar."""
         relevances = np.sort(pool.first_wave().readings("relevance"))
         best = relevances[-BEST:].tolist()
@@ -207,7 +197,7 @@ class Answerable:
             "at_least": self.at_least,
         }
         if chance is None or reaches(chance, self.at_least):
-            return Weighed(pool, facts=facts)
+            return Outcome(pool, facts=facts)
         drop = Drop.because(Reason.UNANSWERABLE, **facts)
         return sifted(pool, lambda _: drop)._replace(facts=facts)
 
@@ -229,9 +219,7 @@ class MinSimilarity:
         low = -1.0 if self.scale == "cosine" else 0.0
         demand(self.name, "at_least", self.at_least, low, 1.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's similarity against the floor."""
         half = self.scale == "half"
 
@@ -265,9 +253,7 @@ class MaxDistance:
     def __post_init__(self) -> None:
         demand(self.name, "at_most", self.at_most, 0.0, 2.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's distance against the ceiling."""
         return ceiled(pool, "distance", self.at_most, Reason.MAX_DISTANCE)
 
@@ -285,9 +271,7 @@ class DistanceThresholds:
         demand(self.name, "strict", self.strict, 0.0, 2.0)
         demand(self.name, "fallback", self.fallback, self.strict, 2.0)
 
-    __call__ = by_columns
-
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Try the strict threshold, then the fallback."""
         met = within(pool.readings("distance"), self.strict).any()
         if met:

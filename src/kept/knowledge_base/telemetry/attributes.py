@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from kept.kernel.model import Candidate, Query
-from kept.kernel.record import Decision, Outcome, Refusal, Verdict
+from kept.kernel.outcome import Outcome
+from kept.kernel.record import Decision, Refusal, Verdict
 from kept.search.answer.ask import Ending
 from kept.search.retrieve import Found, Request
 

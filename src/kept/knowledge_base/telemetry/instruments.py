@@ -3,7 +3,8 @@
 from opentelemetry.metrics import Histogram, Meter
 
 from kept.ingest.receipts import Receipt
-from kept.kernel.record import Outcome, Verdict
+from kept.kernel.outcome import Outcome
+from kept.kernel.record import Verdict
 from kept.search.retrieve import Found
 
 SECONDS = "s"

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from opentelemetry.context import Context
 from opentelemetry.trace import Span
 
-from kept.kernel.model import Candidate, Query
-from kept.kernel.pipeline import Stage
+from kept.kernel.model import Query
+from kept.kernel.outcome import Outcome, Stage
+from kept.kernel.pool import Pool
 from kept.kernel.ports import ChatModel, Embedder, Vectors
-from kept.kernel.record import Outcome
 from kept.knowledge_base.telemetry import attributes
 from kept.knowledge_base.telemetry.attributes import Kind, kind_of
 from kept.knowledge_base.telemetry.spans import Clock, Pen, failed
@@ -19,6 +19,9 @@ from kept.knowledge_base.telemetry.spans import Clock, Pen, failed
 @dataclass(frozen=True)
 class SpannedStage:
     """A stage that is seen; in every other way it is the stage itself."""
+
+    # The span shows what went in, in its order.
+    orders_anew: ClassVar[bool] = False
 
     stage: Stage
     pen: Pen
@@ -34,12 +37,12 @@ class SpannedStage:
     def __repr__(self) -> str:
         return repr(self.stage)
 
-    def __call__(self, query: Query, candidates: tuple[Candidate, ...]) -> Outcome:
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Run the stage inside a span."""
         name, content, clock = self.stage.name, self.pen.content, Clock()
-        given = attributes.of_stage(self.stage, query, candidates, content=content)
+        given = attributes.of_stage(self.stage, query, pool, content=content)
         with self.pen.span(f"kept.stage.{name}", kind_of(name), given) as span:
-            outcome = self.stage(query, candidates)
+            outcome = self.stage(query, pool)
             seconds = clock.seconds()
             span.set_attributes(attributes.of_outcome(name, outcome, content=content))
         self.pen.instruments.stage(name, outcome, seconds)

@@ -8,10 +8,12 @@ import numpy as np
 from kept.kernel.calibration import Calibration
 from kept.kernel.gate import turned_away
 from kept.kernel.model import Candidate
-from kept.kernel.pipeline import Stage, ranked
+from kept.kernel.outcome import Stage, sift
+from kept.kernel.pipeline import ranked
+from kept.kernel.pool import Pool
 from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
-from kept.kernel.record import Drop, Refusal, Selection, Step, sift
+from kept.kernel.record import Drop, Refusal, Selection, Step
 from kept.kernel.signals import PLACES, Floats, QueryTerms
 from kept.kernel.stages import ORDERING, DropRepeats, OpportunisticRerank, OrderAsGiven
 from kept.search.retrieve import Fingerprints, Found, Request, check_question, selected
@@ -135,7 +137,7 @@ def _all_refused(pool: PassagePool, refused: Refusal) -> Selection:
         for member in pool.members
     )
     drop = Drop(refused.reason, refused.evidence)
-    decisions = sift(candidates, lambda _: drop).decisions
+    decisions = sift(Pool.of(candidates), lambda _: drop).decisions
     return Selection((), candidates, (Step("gate", len(candidates), 0, decisions),))
 
 

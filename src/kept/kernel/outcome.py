@@ -1,27 +1,19 @@
-"""Columnar stages: their result as rows, with decisions built on demand."""
+"""Outcomes: what a stage returns, as rows of the pool; decisions are built later."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from kept.kernel.model import NOTHING, Candidate, Precedence, Query, Scalar
 from kept.kernel.pool import Pool, Rows
-from kept.kernel.record import (
-    DROPPED,
-    OVERFLOW,
-    SPARED,
-    Decision,
-    Drop,
-    Outcome,
-    decided,
-)
+from kept.kernel.record import DROPPED, OVERFLOW, SPARED, Decision, Drop, decided
 
 NO_ROWS: Rows = np.empty(0, np.intp)
 
 
-class Weighed(NamedTuple):
-    """The result of a columnar stage: the pool that stays, and the rows that go.
+class Outcome(NamedTuple):
+    """What a stage returns: the pool that stays, and the rows that go.
 
     *decide* builds the decisions about all rows *gone*, and about others.
     """
@@ -31,32 +23,38 @@ class Weighed(NamedTuple):
     decide: Callable[[], Iterable[Decision]] = tuple
     facts: Mapping[str, Scalar] = NOTHING
 
-    def outcome(self) -> Outcome:
-        """Return the same with every candidate and decision made."""
-        return Outcome(self.pool.candidates, tuple(self.decide()), dict(self.facts))
+    @property
+    def kept(self) -> tuple[Candidate, ...]:
+        """The candidates that stay."""
+        return self.pool.candidates
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """All decisions, built now."""
+        return tuple(self.decide())
 
 
-class Weighing(Protocol):
-    """A columnar stage."""
+class Stage(Protocol):
+    """One step of a pipeline: it keeps or drops candidates and records why."""
 
     name: ClassVar[str]
 
-    def weigh(self, query: Query, pool: Pool) -> Weighed:
-        """Return what stays, what goes, and how to build the decisions."""
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
+        """Return what stays, and how to build a decision for each that does not."""
         ...
 
 
-def by_columns(
-    self: Weighing, query: Query, candidates: tuple[Candidate, ...]
-) -> Outcome:
-    """Weigh *candidates* as a pool of their own.
+def sift(pool: Pool, rule: Callable[[Candidate], Drop | None]) -> Outcome:
+    """Apply *rule* to each candidate, the protected first, and spare those.
 
-    A stage with this as its ``__call__`` is given the pool itself by a pipeline.
+    The protected come first so that they take their share of any limit before
+    the others do.
     """
-    return self.weigh(query, Pool.of(candidates)).outcome()
+    made = dict(zip(pool.rows.tolist(), pool.candidates, strict=True))
+    return sifted(pool, lambda row: rule(made[row]))
 
 
-def sifted(pool: Pool, rule: Callable[[int], Drop | None]) -> Weighed:
+def sifted(pool: Pool, rule: Callable[[int], Drop | None]) -> Outcome:
     """Apply *rule* to each row, the protected first, and spare those."""
     kept: list[int] = []
     gone: list[int] = []
@@ -74,9 +72,23 @@ def sifted(pool: Pool, rule: Callable[[int], Drop | None]) -> Weighed:
             yield decided(pool.roll.ids[row], verdict, drop.reason, drop.evidence)
 
     if not drops:
-        return Weighed(pool)
+        return Outcome(pool)
     stay = pool.keeping(np.array(kept, np.intp))
-    return Weighed(stay, np.array(gone, np.intp), decide)
+    return Outcome(stay, np.array(gone, np.intp), decide)
+
+
+def chosen(
+    pool: Pool,
+    rows: Sequence[int],
+    decisions: Sequence[Decision],
+    facts: Mapping[str, Scalar] = NOTHING,
+) -> Outcome:
+    """Keep *rows* in the order of the pool; *decisions* are about those that go."""
+    if not decisions:
+        return Outcome(pool, facts=facts)
+    stays = np.isin(pool.rows, np.array(rows, np.intp))
+    kept, gone = pool.keeping(pool.rows[stays]), pool.rows[~stays]
+    return Outcome(kept, gone, lambda: decisions, facts)
 
 
 def allotted(
@@ -86,13 +98,13 @@ def allotted(
     *,
     by: Precedence = "distance",
     **evidence: Scalar,
-) -> Weighed:
+) -> Outcome:
     """Give *at_most* places, the protected first, and drop the rest for *reason*.
 
     Protected candidates beyond the limit leave as overflow; the pinned stay.
     """
     if len(pool) <= at_most:
-        return Weighed(pool)
+        return Outcome(pool)
     seats, pinned = pool.seats(by), pool.roll.pinned
     kept, late = seats[:at_most], seats[at_most:]
     gone = late
@@ -108,4 +120,4 @@ def allotted(
     if pinned:
         stays = np.array([row in pinned for row in late.tolist()])
         kept, gone = np.concatenate((kept, late[stays])), late[~stays]
-    return Weighed(pool.keeping(kept), gone, decide)
+    return Outcome(pool.keeping(kept), gone, decide)
