@@ -317,6 +317,35 @@ def shared(parts: Sequence[Callable[[], T]]) -> list[T]:
     return done
 
 
+def lock_file(descriptor: int, *, wait: bool = False) -> bool:
+    """Lock an open file alone among all processes; return false if it is taken.
+
+    Closing the file lets go, and so does the end of the process, however it comes.
+    """
+    try:
+        _lock(descriptor, wait)
+    except OSError:
+        if wait:
+            raise
+        return False
+    return True
+
+
+if sys.platform == "win32":  # pragma: no cover -- not tested there
+    import msvcrt
+
+    def _lock(descriptor: int, wait: bool) -> None:  # noqa: FBT001
+        """Lock the first byte; Windows gives up waiting after ten seconds."""
+        msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int, wait: bool) -> None:  # noqa: FBT001
+        """Lock the file."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
 def in_thread(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     """Return the twin of a *method* for an event loop, which goes on meanwhile."""
 

@@ -1,6 +1,5 @@
 """Downloads: one file over HTTPS, continued where an earlier attempt stopped."""
 
-import fcntl
 import hashlib
 import os
 import ssl
@@ -15,6 +14,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 import certifi
 import httpx
 
+from kept._runtime import lock_file
 from kept.errors import ModelMissingError
 
 Progress = Callable[[str, int, int], None]
@@ -114,8 +114,8 @@ def download(
 def discard(part: Path) -> None:
     """Delete an unfinished download, unless another process works on it."""
     with suppress(OSError), part.open("ab") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        part.unlink()
+        if lock_file(stream.fileno()):
+            part.unlink()
 
 
 @contextmanager
@@ -123,9 +123,7 @@ def _unfinished(part: Path, target: Path) -> Iterator[tuple[BufferedRandom, Path
     """Open *part* alone among all processes, or a private file if it is taken."""
     while True:
         with part.open("a+b") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            if not lock_file(stream.fileno()):
                 break
             if not _has_name(stream, part):
                 # Its last holder finished between our open and our lock.

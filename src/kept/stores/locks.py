@@ -1,12 +1,13 @@
 """Locks: many readers or one writer, among threads and among processes."""
 
-import fcntl
 import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
+
+from kept._runtime import lock_file
 
 
 class ReadWriteLock:
@@ -59,7 +60,7 @@ def file_lock(path: Path) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        lock_file(descriptor, wait=True)
         yield
     finally:
         os.close(descriptor)
@@ -93,9 +94,7 @@ class FileHolds:
         path = self._folder / f"{name}.lock"
         self._folder.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not lock_file(descriptor):
             os.close(descriptor)
             return False
         # The holder before us deleted the file between our open and our lock: what we
