@@ -1,9 +1,10 @@
 # syntax=docker/dockerfile:1
 # Kept as a service. Build:  docker build -t kept .
 # The same steps without Docker:  packaging/check-image (see docs/how-to/run-in-production.md)
-ARG PYTHON=3.11
+# Python 3.11.16. A newer one: docker buildx imagetools inspect python:3.11-slim-bookworm
+ARG BASE=python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
-FROM python:${PYTHON}-slim-bookworm AS build
+FROM ${BASE} AS build
 ARG KEPT_BUILD_COMMIT=""
 ENV ORT_DISABLE_TELEMETRY=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PYTHONDONTWRITEBYTECODE=1
 WORKDIR /source
@@ -16,7 +17,7 @@ RUN /opt/kept/bin/python -m pip install --constraint constraints.txt ".[serve,po
 RUN KEPT_MODELS_DIR=/opt/kept/models /opt/kept/bin/kept models install
 RUN KEPT_MODELS_DIR=/opt/kept/models /opt/kept/bin/kept models verify
 
-FROM python:${PYTHON}-slim-bookworm
+FROM ${BASE}
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin kept && install --directory --owner kept --group kept /data
 COPY --from=build /opt/kept /opt/kept
 ENV PATH=/opt/kept/bin:$PATH KEPT_MODELS_DIR=/opt/kept/models KEPT_STORE=/data KEPT_SERVE_HOST=0.0.0.0 KEPT_LOG_LEVEL=info ORT_DISABLE_TELEMETRY=1 PYTHONUNBUFFERED=1

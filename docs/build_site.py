@@ -9,10 +9,12 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markdown_it.token import Token
+from site_markdown import first_sentence, llms, llms_full, twin, twin_address
 from site_pages import DOCS, ROOT, BrokenLinkError, Page, address_of, read, rendered
 
 HOME = DOCS / "index.md"
 THEME = DOCS / "theme"
+SKILL = ROOT / "skills" / "kept" / "SKILL.md"
 HOUSE = ROOT / "src" / "kept" / "doors" / "http" / "pages" / "static"
 ASSETS = (
     *(THEME / name for name in ("site.css", "site.js", "search.js")),
@@ -64,8 +66,10 @@ def build(target: Path) -> int:
             root="../" * depth,
             before=order[place - 1] if place else None,
             after=order[place + 1] if place + 1 < len(order) else None,
+            markdown=Path(twin_address(page)).name,
         )
         written.write_text(shown, "utf-8")
+        written.with_suffix(".md").write_text(twin(page, pages), "utf-8")
         for file in files:
             _copy(file, target)
     for asset in ASSETS:
@@ -73,12 +77,18 @@ def build(target: Path) -> int:
     (target / "search-index.js").write_text(
         search_index([page for _, page in order]), "utf-8"
     )
+    entries = [(section.title, section.entries) for section in sections]
+    summary = first_sentence(pages[ROOT / "README.md"])
+    (target / "llms.txt").write_text(llms("Kept", summary, entries), "utf-8")
+    (target / "llms-full.txt").write_text(llms_full(entries, pages), "utf-8")
+    shutil.copyfile(SKILL, target / "SKILL.md")
     return len(order)
 
 
 def sources() -> list[Path]:
     """Return every page of the documentation, and those in the repository root."""
-    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    names = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+    top = [ROOT / name for name in names]
     return [*sorted(DOCS.rglob("*.md")), *top]
 
 

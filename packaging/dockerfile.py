@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,8 +40,9 @@ def faults(found: list[Instruction], context: Path) -> Iterator[str]:
     """Yield what is wrong with an image, in words."""
     last = max(one.stage for one in found)
     final = {one.name: one for one in found if one.stage == last}
+    bases = dict(one.rest.partition("=")[::2] for one in found if one.name == "ARG")
     for one in found:
-        yield from _of_one(one, context)
+        yield from _of_one(one, context, bases)
     user = final["USER"].rest if "USER" in final else "root"
     if user.partition(":")[0] in ("root", "0"):
         yield "the last stage runs as root; name another USER"
@@ -53,10 +54,13 @@ def faults(found: list[Instruction], context: Path) -> Iterator[str]:
             yield f"{name} goes through a shell, which hides signals from the service"
 
 
-def _of_one(one: Instruction, context: Path) -> Iterator[str]:
-    image = one.rest.split(" ")[0]
-    if one.name == "FROM" and not re.search(r":(?!latest)\S", image):
-        yield f"FROM {image} names no version"
+def _of_one(
+    one: Instruction, context: Path, arguments: Mapping[str, str]
+) -> Iterator[str]:
+    named = one.rest.split(" ")[0]
+    image = arguments.get(named.strip("${}"), named)
+    if one.name == "FROM" and not re.search(r":(?!latest)[^@]+@sha256:\w{64}$", image):
+        yield f"FROM {image} names no version with its digest"
     if one.name == "ADD":
         yield f"ADD {one.rest}: COPY says what it does"
     if one.name in ("ARG", "ENV") and re.search(

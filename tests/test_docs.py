@@ -14,7 +14,8 @@ from stand_ins import stood_in
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
+SKILL = ROOT / "skills" / "kept" / "SKILL.md"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", SKILL])
 # Frameworks of a hundred packages: their snippets run where they are installed.
 LARGE = ("crewai", "dspy")
 sys.path.insert(0, str(DOCS))
@@ -70,6 +71,22 @@ def test_contributing_names_files_that_exist() -> None:
     ]
     assert len(named) > 40
     assert missing == []
+
+
+def test_every_guarantee_names_tests_that_exist() -> None:
+    """A promise whose test was renamed or deleted would be held by nothing."""
+    page = (DOCS / "guarantees.md").read_text("utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)
+
+    missing = [
+        f"{file}::{test}"
+        for file, test in named
+        if f"def {test}(" not in (ROOT / file).read_text("utf-8")
+    ]
+    assert len(named) > 25
+    assert missing == []
+    for section in page.split("\n## ")[1:]:
+        assert "::test_" in section, section
 
 
 def test_every_dependency_has_its_reason() -> None:

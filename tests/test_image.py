@@ -50,7 +50,8 @@ def test_the_dockerfile_keeps_the_rules(tmp_path: Path) -> None:
         ("USER 10001:10001\n", "", "runs as root"),
         ("HEALTHCHECK", "# HEALTHCHECK", "no HEALTHCHECK"),
         ('CMD ["serve"]', "CMD serve", "goes through a shell"),
-        ("python:${PYTHON}-slim-bookworm", "python", "names no version"),
+        ("python:3.11-slim-bookworm@", "python@", "names no version"),
+        ("FROM ${BASE} AS", "FROM python:3.11-slim AS", "names no version with its"),
         ("COPY src src", "COPY sources src", "no such file"),
         ("KEPT_STORE=/data", "KEPT_SERVE_ADMIN_KEY=kept_a_b", "bakes a secret in"),
     ],
@@ -216,3 +217,55 @@ def test_the_bill_of_materials_lists_what_is_needed() -> None:
         assert {row["ref"], *row["dependsOn"]} <= known
     assert bill == sbom.bill_of_materials()
     assert "://" not in str(bill)
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_is_pinned_and_may_little(path: Path) -> None:
+    """Actions by commit with their version beside it, and no right to write."""
+    text = path.read_text("utf-8")
+    used = re.findall(r"uses: (?!\./)(\S+)(.*)", text)
+
+    assert used
+    for action, comment in used:
+        assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+    assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
+    assert "secrets." not in text
+
+
+def test_only_what_was_tested_is_published_and_without_a_stored_key() -> None:
+    """The index trusts the workflow: its job may ask for a token and nothing else."""
+    [path] = [path for path in WORKFLOWS if path.name == "release.yml"]
+    jobs = yaml.safe_load(path.read_text("utf-8"))["jobs"]
+
+    assert jobs["publish"]["needs"] == ["test", "build"]
+    assert jobs["publish"]["permissions"] == {"id-token": "write"}
+    assert jobs["publish"]["environment"] == "pypi"
+
+
+def test_the_pod_runs_as_the_image_does() -> None:
+    """No root, no capability, a read-only file system, probes of routes that exist."""
+    text = (ROOT / "packaging" / "kubernetes.yaml").read_text("utf-8")
+    [stateful] = [one for one in yaml.safe_load_all(text) if "StatefulSet" in str(one)]
+    pod = stateful["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
+
+    assert f"USER {pod['securityContext']['runAsUser']}:" in dockerfile
+    assert f"EXPOSE {container['ports'][0]['containerPort']}" in dockerfile
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert stateful["spec"]["replicas"] == 1
+    probes = ("startupProbe", "readinessProbe", "livenessProbe")
+    paths = {container[name]["httpGet"]["path"] for name in probes}
+    assert paths == {"/ready", "/health"}
+
+
+def test_images_are_pinned_by_digest() -> None:
+    """A tag can be moved to other bytes."""
+    images = [one["image"] for one in COMPOSE["services"].values()]
+
+    assert all("@sha256:" in image for image in images if image != "kept")

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -147,3 +148,58 @@ def test_pictures_are_few_and_small() -> None:
 
     assert len(sizes) <= 6
     assert {name: size for name, size in sizes.items() if size > 200_000} == {}
+
+
+def test_every_page_has_a_markdown_twin_whose_links_lead_somewhere(site: Path) -> None:
+    """Programs read Markdown; a link among twins leads to a twin."""
+    pages = {path.with_suffix(".md") for path in site.rglob("*.html")}
+    texts = {
+        twin: re.sub(r"^```.*?^```$", "", twin.read_text("utf-8"), flags=FLAGS)
+        for twin in pages
+    }
+    broken = [
+        f"{twin.relative_to(site)}: {link}"
+        for twin, text in texts.items()
+        for link in re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", text)
+        if not (twin.parent / link).is_file()
+    ]
+
+    assert broken == []
+
+
+FLAGS = re.MULTILINE | re.DOTALL
+
+
+def test_llms_txt_lists_every_page_with_a_sentence(site: Path) -> None:
+    """A title, a summary, sections, and a link to each twin."""
+    text = (site / "llms.txt").read_text("utf-8")
+    links = re.findall(r"^- \[[^\]]+\]\(([^)]+)\): \S", text, re.MULTILINE)
+
+    assert text.startswith("# Kept\n\n> The retrieval layer for RAG")
+    assert text.count("## Optional") == 1
+    assert [link for link in links if not (site / link).is_file()] == []
+    home = {"index.md"}
+    twins = {str(p.relative_to(site).with_suffix(".md")) for p in site.rglob("*.html")}
+    assert twins - set(links) == home
+    assert text.count("\n- ") == len(links)
+
+
+def test_llms_full_txt_is_the_text_of_the_guides(site: Path) -> None:
+    """Guides, reference and concepts whole; measurements are linked only."""
+    text = (site / "llms-full.txt").read_text("utf-8")
+
+    assert "<!-- tutorial.md -->" in text
+    assert "<!-- reference/settings.md -->" in text
+    assert "<!-- results/" not in text
+    assert 100_000 < len(text) < 1_000_000
+
+
+def test_the_skill_file_is_one(site: Path) -> None:
+    """Front matter with the name of its folder and a description."""
+    text = (site / "SKILL.md").read_text("utf-8")
+    _, front, body = text.split("---\n", 2)
+    facts = yaml.safe_load(front)
+
+    assert facts["name"] == "kept"
+    assert 100 < len(facts["description"]) < 1024
+    assert len(body.splitlines()) < 100

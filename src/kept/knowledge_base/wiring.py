@@ -71,6 +71,11 @@ def refuse_misconfigured(settings: Settings) -> None:
         named_by = f"--preset or {settings.variable('preset')}"
         raise UnknownPresetError(settings.preset, PRESETS, named_by)
     preset(settings.preset).configure()
+    refuse_unknown_models(settings)
+
+
+def refuse_unknown_models(settings: Settings) -> None:
+    """Raise where the settings name a model that is not there."""
     if (name := embedder_name(settings)) not in EMBEDDERS:
         _demand_known("embedder", name, EMBEDDERS, "encoder", PLUGGED_EMBEDDERS)
     if (name := settings.reranker) not in RERANKERS:

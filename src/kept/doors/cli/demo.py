@@ -30,7 +30,7 @@ def demo(store: options.Store = None, embedder: options.Embedder = None) -> None
     say("Taking in the example handbook")
     with options.opened(settings, make=True) as base:
         handing = handing_of(settings)
-        say(take_in(base, handing, [handbook], as_json=False).summary())
+        say(take_in(base, handing, [handbook], quiet=True).summary())
         cited = _ask(base, CITED, "a passage to cite")
         _ask(base, IDENTIFIER, "an identifier, as typed")
         _ask(base, JAPANESE, "a question in Japanese")

@@ -220,10 +220,11 @@ def take_in(
     handing: Handing,
     paths: list[str],
     *,
-    as_json: bool,
+    as_json: bool = False,
+    quiet: bool = False,
     workers: "RayWorkers | None" = None,
 ) -> Totals:
-    """Ingest, print each receipt as it is stored, and count them by status."""
+    """Ingest, print each receipt as it is stored unless *quiet*, and count them."""
     totals = Totals()
     sizes: deque[int] = deque()
     done = 0
@@ -236,7 +237,7 @@ def take_in(
                 report(done)
                 if as_json:
                     print_json(receipt_json(receipt))
-                elif receipt.status != "unchanged":
+                elif receipt.status != "unchanged" and not quiet:
                     say(line(receipt))
         except KeptError:
             if totals.statuses and not as_json:

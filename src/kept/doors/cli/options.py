@@ -18,6 +18,7 @@ from kept.knowledge_base.settings import Settings
 from kept.knowledge_base.wiring import (
     Progress,
     embedder_name,
+    refuse_unknown_models,
     store_exists,
     store_writable,
 )
@@ -68,6 +69,7 @@ def settings_of(**given: Any) -> Settings:  # noqa: ANN401 -- checked by the set
     }
     try:
         settings = Settings.of(typed)
+        refuse_unknown_models(settings)
     except SettingsError as error:
         raise SettingsError(_as_typed(str(error), typed)) from error
     tell_mistyped(settings.preset)
