@@ -256,6 +256,7 @@ class DocumentJson(TypedDict):
     live: bool
     superseded_by: str | None
     created_at: str
+    readers: list[str] | None
 
 
 def document_json(stored: StoredDocument) -> DocumentJson:
@@ -279,6 +280,7 @@ def document_json(stored: StoredDocument) -> DocumentJson:
         "live": stored.live,
         "superseded_by": stored.superseded_by,
         "created_at": stored.created_at,
+        "readers": None if stored.readers is None else list(stored.readers),
     }
 
 

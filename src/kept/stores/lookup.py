@@ -63,6 +63,12 @@ class Catalogue(ABC):
             whole = reading.document_by_no(connection, found)
             return reading.chunks_of(connection, whole, found)
 
+    def closed(self, tenant: str) -> bool:
+        """Return whether a tenant's documents need readers to be read."""
+        with self._tenant(tenant) as (connection, no):
+            sql = "SELECT 1 FROM states WHERE tenant_no = ? AND closed"
+            return bool(every(connection, sql, (no,)))
+
     def readers(self, tenant: str, document_id: str) -> tuple[str, ...] | None:
         """Return who may read a document, as it was declared; None if it was not."""
         with self._tenant(tenant) as (connection, no):

@@ -170,6 +170,10 @@ class ManagedStore(search_ports.Store, Protocol):
         """Return the chunks of a document in order."""
         ...
 
+    def closed(self, tenant: str) -> bool:
+        """Return whether a tenant's documents need readers to be read."""
+        ...
+
     def readers(self, tenant: str, document_id: str) -> tuple[str, ...] | None:
         """Return who may read a document, as it was declared; None if it was not."""
         ...

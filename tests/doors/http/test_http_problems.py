@@ -268,7 +268,7 @@ def test_what_was_done_is_answered_however_much_is_waiting(
     """A completed write is not reported as failed, and not repeated."""
     house = open_house(threads=1, bounds=Bounds(queue=0))
     key, _ = house.service.access.create("writers", Role.WRITER, "default")
-    caller = Caller(house.service, key, "default")
+    caller = Caller(house.service, key, "default", key.asker)
     request = Request(
         {"type": "http", "method": "POST", "path": "/x", "query_string": b""}
         | {"headers": [(b"host", b"127.0.0.1")]}

@@ -19,7 +19,7 @@ def caller(house: House) -> Caller:
     """Return a caller of a running service."""
     key = house.service.access.check(house.key("reader"))
     assert key is not None
-    return Caller(house.service, key, "default")
+    return Caller(house.service, key, "default", key.asker)
 
 
 def sent(stream: EventStream, leaves: asyncio.Event | None = None) -> bytes:

@@ -74,7 +74,7 @@ def test_a_reader_who_leaves_is_noted(house: House) -> None:
     house.add(TEXT)
     key = house.service.access.check(house.key("admin"))
     assert key is not None
-    caller = Caller(house.service, key, "default")
+    caller = Caller(house.service, key, "default", key.asker)
 
     events = Answering.begun(caller, AskIn(question=QUESTION)).events("request")
     next(events)

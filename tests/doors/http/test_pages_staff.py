@@ -324,6 +324,24 @@ class TestKeys:
         assert stocked.ask("GET", "/v1/session", role="reader").status_code == 401
         assert itself.status_code == 422
 
+    def test_a_key_may_have_groups(self, stocked: House) -> None:
+        """The page takes them with commas, and shows what each key reads."""
+        browser = visitor(stocked)
+
+        sent(
+            browser,
+            *("/keys", "/keys"),
+            principal="ann",
+            role="reader",
+            groups="hr, sales",
+        )
+
+        [ann] = [k for k in stocked.service.access.keys(None) if k.principal == "ann"]
+        assert ann.groups == ("hr", "sales")
+        page = browser.get("/keys").text
+        assert ">hr, sales</td>" in page
+        assert ">everything</td>" in page
+
     def test_keys_of_others_are_neither_shown_nor_revoked(self, stocked: House) -> None:
         """A tenant's admin sees the tenant's keys; others have no page at all."""
         stocked.key("admin", "globex")

@@ -69,6 +69,9 @@ COMMANDS = {
     "audit-retriever": Entry(
         "check_retriever", "audit_retriever", "Check another retriever for faults."
     ),
+    "audit-access": Entry(
+        "audit_access", "audit_access", "Check a service for documents that leak."
+    ),
     "demo": Entry("demo", "demo", "Ingest an example handbook and ask it questions."),
     "models": Entry(
         "maintenance", "models_app", "Install, add, list, verify or remove models."

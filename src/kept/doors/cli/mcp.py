@@ -13,6 +13,7 @@ from kept.doors.cli.output import INTERRUPTED, INTERRUPTION, complain
 from kept.doors.cli.serve import Host, Port, announce
 from kept.errors import SettingsError
 from kept.knowledge_base.base import KnowledgeBase
+from kept.text.access import principal_of
 
 
 def mcp(
@@ -26,6 +27,14 @@ def mcp(
     ] = False,
     host: Host = None,
     port: Port = None,
+    readers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reader",
+            help="Show only what this reader may read, such as group:hr or user:ann; "
+            "give it again for more. Over HTTP the key says it.",
+        ),
+    ] = None,
     allow_ingest: Annotated[
         bool,
         typer.Option(
@@ -52,8 +61,12 @@ def mcp(
             raise SettingsError(msg)
         with options.opened(settings, make=allow_ingest) as base:
             _leave_when_interrupted(base)
-            serving.serve_stdio(base, allow_ingest=allow_ingest)
+            seen = base.read_as(principal_of(readers)) if readers else base
+            serving.serve_stdio(seen, allow_ingest=allow_ingest)
         return
+    if readers:
+        msg = "--reader is for standard input; over HTTP make a key with groups"
+        raise SettingsError(msg)
     from kept.doors.http.settings import service_settings  # noqa: PLC0415 -- as above
 
     given = {"host": host, "port": port}

@@ -15,11 +15,14 @@ from kept.doors.http.sessions import COOKIE
 from kept.knowledge_base.base import KnowledgeBase
 from kept.models.prompts.fence import neutral
 from kept.stores.pagination import Pages
+from kept.stores.ports import ManagedStore
 from kept.stores.service.audit_log import AuditRow
 from kept.stores.service.keys import Key, Policy, Role
+from kept.text.access import Principal, principal_of
 
 T = TypeVar("T")
 LONGEST_TENANT = 200
+LONGEST_READERS = 20_000
 
 # The guard has checked the key already; these only put it into the OpenAPI.
 SECURED = [
@@ -37,21 +40,51 @@ TenantHeader = Annotated[
         description="Whose knowledge base, in UTF-8; only for keys of every tenant.",
     ),
 ]
+ReaderHeader = Annotated[
+    str | None,
+    Header(
+        alias="Kept-Reader",
+        min_length=1,
+        max_length=LONGEST_READERS,
+        description="Who reads, such as user:ann, group:hr; only for keys that read "
+        "everything, which ask on behalf of their users.",
+    ),
+]
 
 
 # Not slotted: cached_property needs a __dict__.
 @dataclass(frozen=True)
 class Caller:
-    """A request's key, and the tenant that it acts for."""
+    """A request's key, the tenant that it acts for, and who reads with it.
+
+    Without an *asker* everything is read.
+    """
 
     service: Service
     key: Key
     tenant: str
+    asker: Principal | None
+
+    @property
+    def principal(self) -> str:
+        """Whose jobs and audit rows these are."""
+        return (self.asker and self.asker.user) or self.key.principal
+
+    @property
+    def store(self) -> ManagedStore:
+        """The store, showing what the caller may read."""
+        store = self.service.base.store
+        return store if self.asker is None else store.seen_by(self.asker)
 
     @property
     def pages(self) -> Pages:
         """The tenant's long lists."""
-        return self.service.pages(self.tenant)
+        return Pages(self.store.database, self.tenant)
+
+    @cached_property
+    def restricted(self) -> bool:
+        """Whether there may be documents that the caller may not read."""
+        return self.asker is not None and self.store.closed(self.tenant)
 
     @cached_property
     def policy(self) -> Policy:
@@ -60,7 +93,7 @@ class Caller:
 
     def base(self, preset: str | None = None) -> KnowledgeBase:
         """Return the tenant's knowledge base."""
-        return self.service.base_of(self.tenant, preset, self.policy)
+        return self.service.base_of(self.tenant, preset, self.policy, self.asker)
 
     async def work(self, work: Callable[[], T]) -> T:
         """Run blocking *work* in a thread of the service."""
@@ -78,7 +111,7 @@ class Caller:
             known["question_sha256"] = hashlib.sha256(data).hexdigest()
         return AuditRow(
             tenant=self.tenant,
-            principal=self.key.principal,
+            principal=self.principal,
             key_id=self.key.id,
             role=self.key.role,
             action=action,
@@ -98,8 +131,13 @@ def service_of(request: Request) -> Service:
     return cast("Service", request.app.state.service)
 
 
-def caller_of(request: Request, role: Role, tenant: str | None) -> Caller:
-    """Return the caller, if its key has the *role* and may act for the *tenant*."""
+def caller_of(
+    request: Request, role: Role, tenant: str | None, readers: str | None = None
+) -> Caller:
+    """Return the caller, if its key has the *role* and may act for the *tenant*.
+
+    *readers* name who reads in place of the key, if that may read everything.
+    """
     service = service_of(request)
     key: Key | None = request.state.key
     if key is None:
@@ -108,12 +146,27 @@ def caller_of(request: Request, role: Role, tenant: str | None) -> Caller:
         raise Problem("forbidden", f"this needs the role {role}, not {key.role}")
     if key.tenant is not None and tenant not in (None, key.tenant):
         raise Problem("forbidden", "the key belongs to another tenant")
-    return Caller(service, key, key.tenant or tenant or service.settings.tenant)
+    named = key.tenant or tenant or service.settings.tenant
+    return Caller(service, key, named, _asker_of(key, readers))
 
 
-def _caller(role: Role) -> Callable[[Request, str | None], Awaitable[Caller]]:
-    async def caller(request: Request, tenant: TenantHeader = None) -> Caller:
-        return caller_of(request, role, header_text(tenant) if tenant else None)
+def _asker_of(key: Key, readers: str | None) -> Principal | None:
+    if not readers:
+        return key.asker
+    if key.asker is not None:
+        msg = "only a key that reads everything may read as somebody else"
+        raise Problem("forbidden", msg)
+    return principal_of(readers.split(","))
+
+
+def _caller(
+    role: Role,
+) -> Callable[[Request, str | None, str | None], Awaitable[Caller]]:
+    async def caller(
+        request: Request, tenant: TenantHeader = None, readers: ReaderHeader = None
+    ) -> Caller:
+        named = header_text(tenant) if tenant else None
+        return caller_of(request, role, named, header_text(readers or ""))
 
     return caller
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from kept.doors.http.callers import Caller
+from kept.doors.http.own_jobs import OwnJobs
 from kept.doors.http.problems import Problem
 from kept.doors.http.responses import replied
 from kept.doors.http.schemas import DocumentIn, PruneIn
@@ -65,7 +66,7 @@ async def submitted(caller: Caller, sources: Sequence[JobSource]) -> Job:
                     service.spool.save(job_id, source.item["name"], source.data)
             items = [source.item for source in sources]
             job = service.jobs.add(
-                caller.tenant, caller.key.principal, caller.key.id, items, job_id
+                caller.tenant, caller.principal, caller.key.id, items, job_id
             )
         # Without a job nothing would ever drop the spooled files.
         except BaseException:
@@ -85,12 +86,15 @@ async def job_response(
 ) -> Response:
     """Submit a job, and return it when it has ended or *wait* seconds are over."""
     job = await _ended(caller, await submitted(caller, sources), wait)
-    jobs = caller.service.jobs
-    receipts = await caller.service.workers.finish(
-        lambda: jobs.receipts(job, after=0, limit=SHOWN_RECEIPTS)
+    jobs = OwnJobs(caller)
+    shown, receipts = await caller.service.workers.finish(
+        lambda: (
+            jobs.as_data(job),
+            jobs.receipts(job, after=0, limit=SHOWN_RECEIPTS),
+        )
     )
     return replied(
-        {**job.as_data(), "receipts": receipts},
+        {**shown, "receipts": receipts},
         200 if job.ended else 202,
         headers={"location": f"/v1/jobs/{job.id}"},
     )
@@ -120,29 +124,18 @@ async def job_again(caller: Caller, job: Job) -> Job:
     return await service.workers.finish(lambda: service.jobs.job(caller.tenant, job.id))
 
 
-async def job_with_receipts(
-    caller: Caller, job_id: str
-) -> tuple[Job, list[dict[str, Any]]]:
-    """Return the present state of a job, and the first of its receipts."""
-    jobs = caller.service.jobs
-
-    def read() -> tuple[Job, list[dict[str, Any]]]:
-        job = jobs.job(caller.tenant, job_id)
-        return job, jobs.receipts(job, after=0, limit=SHOWN_RECEIPTS)
-
-    return await caller.work(read)
-
-
-def page_of_jobs(caller: Caller, after: str | None, limit: int) -> list[Job]:
-    """Return jobs, the newest first, that are older than the job *after*."""
-    jobs = caller.service.jobs
-    before = jobs.job(caller.tenant, after).no if after else None
-    return jobs.page(caller.tenant, before=before, limit=limit)
+def job_with_receipts(caller: Caller, job_id: str) -> tuple[Job, JobWithReceipts]:
+    """Return the present state of a job, and it as JSON with its first receipts."""
+    jobs = OwnJobs(caller)
+    job = jobs.job(job_id)
+    receipts: Any = jobs.receipts(job, after=0, limit=SHOWN_RECEIPTS)
+    return job, {**jobs.as_data(job), "receipts": receipts}
 
 
 def cancelled(caller: Caller, job_id: str) -> Job:
     """Stop a job after the document that is being stored; stored ones stay."""
     service = caller.service
+    OwnJobs(caller).job(job_id)
     job = service.jobs.cancel(caller.tenant, job_id)
     if job.state == "cancelled" and not job.done:
         service.spool.drop(job.id)

@@ -239,6 +239,12 @@ class DocumentFields(Body):
     role: Name | None = None
     excerpt: bool = False
     labels: dict[str, int | None] = Field(default={}, max_length=MOST_NAMES)
+    readers: Names | None = Field(
+        default=None,
+        description="Who may read it: everyone, group:NAME or user:NAME. Once one "
+        "document has readers, those without any are for keys that read everything.",
+        examples=[["group:hr"]],
+    )
 
     def declared(self) -> dict[str, Any]:
         """Return the fields that were given."""
@@ -313,6 +319,12 @@ class KeyIn(Body):
         default=False, description="Open every tenant's knowledge base."
     )
     rate_per_minute: int | None = Field(default=None, ge=1, le=10_000_000)
+    groups: Names | None = Field(
+        default=None,
+        description="Whose documents it may read where documents have readers; * for "
+        "all. Without any, an admin reads everything, and others what is theirs.",
+        examples=[["hr"]],
+    )
 
 
 class PolicyIn(Body):

@@ -223,7 +223,8 @@ def cache_key(
 ) -> CacheKey:
     """Return all that an answer depends on, the tenant first; and who may read it."""
     return (
-        *(caller.tenant, caller.key.id, normalised(request.question)),
+        *(caller.tenant, caller.key.id, caller.asker),
+        normalised(request.question),
         as_json(request_json(request)),
         base.settings.preset,
         prepared.retriever.configuration,

@@ -18,11 +18,11 @@ from kept.knowledge_base.job_worker import JobWorker
 from kept.knowledge_base.settings import Settings
 from kept.search.answer.ask import Asked
 from kept.search.retrieve import Found
-from kept.stores.pagination import Pages
 from kept.stores.service.audit_log import AuditLog
 from kept.stores.service.idempotency import Replies
 from kept.stores.service.jobs import Jobs
 from kept.stores.service.keys import Access, Key, Policy, Role
+from kept.text.access import Principal
 
 OPERATOR = "operator"
 USUAL = Bounds()
@@ -114,11 +114,16 @@ class Service:
                 self.warm = True
 
     def base_of(
-        self, tenant: str, preset: str | None = None, policy: Policy | None = None
+        self,
+        tenant: str,
+        preset: str | None = None,
+        policy: Policy | None = None,
+        asker: Principal | None = None,
     ) -> KnowledgeBase:
         """Return a tenant's view of the store; the caller must not close it.
 
-        Queries are recorded as the tenant's policy allows.
+        It shows what *asker* may read, and everything without one. Queries are recorded
+        as the tenant's policy allows.
         """
         self.warm_up()
         changes: dict[str, Any] = {"tenant": tenant}
@@ -127,11 +132,8 @@ class Service:
         if self.settings.record_queries != "off":
             allowed = policy or self.access.policy(tenant)
             changes["record_queries"] = "text" if allowed.keeps_text else "fingerprints"
-        return self.base.viewed(**changes)
-
-    def pages(self, tenant: str) -> Pages:
-        """Return a tenant's long lists."""
-        return Pages(self.base.store.database, tenant)
+        view = self.base.viewed(**changes)
+        return view if asker is None else view.read_as(asker)
 
     def key_of_session(self, cookie: str) -> tuple[Key, str] | None:
         """Return the key of a session cookie, and the session's CSRF token."""

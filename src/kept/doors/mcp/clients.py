@@ -1,13 +1,20 @@
 """Clients of the protocol: what each may reach, within which limits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio.to_thread
 from starlette.requests import Request as HttpRequest
 
-from kept.doors.http.callers import LONGEST_TENANT, Caller, caller_of, header_text
+from kept.doors.http.callers import (
+    LONGEST_READERS,
+    LONGEST_TENANT,
+    Caller,
+    caller_of,
+    header_text,
+)
+from kept.doors.http.own_jobs import seen_receipts
 from kept.doors.http.problems import Problem
 from kept.doors.http.routes.documents import masked
 from kept.doors.http.schemas import SearchIn
@@ -40,6 +47,10 @@ class LocalClient:
         """Return a document's place as it is: there is no other tenant's client."""
         return place
 
+    def receipts(self, issued: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return receipts as JSON."""
+        return [dict(one) for one in issued]
+
     def require_writer(self) -> None:
         """Return: the tool that writes exists only if writing is allowed."""
 
@@ -70,6 +81,10 @@ class KeyClient:
     def masked(self, place: Place) -> Place:
         """Hide the age in a document's place; masking it twice gives it back."""
         return masked(self.caller, place)
+
+    def receipts(self, issued: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """Return receipts as JSON, with what the caller may know of them."""
+        return seen_receipts(self.caller, issued)
 
     def require_writer(self) -> None:
         """Raise if the key may only read."""
@@ -105,4 +120,6 @@ def key_client(request: HttpRequest | None) -> KeyClient:
     tenant = request.headers.get("kept-tenant")
     # Not validated by FastAPI, which does so for the routes.
     named = header_text(tenant)[:LONGEST_TENANT] if tenant else None
-    return KeyClient(caller_of(request, Role.READER, named))
+    readers = request.headers.get("kept-reader")
+    asker = header_text(readers)[:LONGEST_READERS] if readers else None
+    return KeyClient(caller_of(request, Role.READER, named, asker))

@@ -269,7 +269,7 @@ def _fetch(client: Client, wanted: FetchArguments) -> ToolResult:
 
 def _ingest(client: Client, given: DocumentIn) -> ToolResult:
     client.require_writer()
-    receipts = [receipt_json(one) for one in _ingested(client, given)]
+    receipts = client.receipts(map(receipt_json, _ingested(client, given)))
     value = {"receipts": receipts}
     known = {"facts": {"documents": [one["document_id"] for one in receipts]}}
     return ToolResult(value=value, text=_json(value), known=known)

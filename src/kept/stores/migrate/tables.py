@@ -158,7 +158,7 @@ OF_THE_STORE = (
     Table(
         "access_keys",
         (
-            *("id", "tenant", "principal", "role", "digest", "rate"),
+            *("id", "tenant", "principal", "role", "digest", "rate", "groups"),
             *("created_at", "revoked_at"),
         ),
         ("id",),

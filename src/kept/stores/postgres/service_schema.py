@@ -139,5 +139,6 @@ TABLES = Module(
         + "".join(_shown(table, f"{_WHOLE} OR {_OWN}") for table in _OF_TENANTS),
         "ALTER TABLE kept.queries ADD COLUMN asker text NOT NULL DEFAULT '';"
         + readable("queries", f"(SELECT kept.sees_all()) OR asker = {_ASKER}"),
+        "ALTER TABLE kept.access_keys ADD COLUMN groups text;",
     ),
 )

@@ -131,8 +131,10 @@ class Jobs:
         with self.database.reading() as connection:
             return _named(connection, tenant, job_id)
 
-    def page(self, tenant: str, *, before: int | None, limit: int) -> list[Job]:
-        """Return a tenant's jobs, the newest first."""
+    def page(
+        self, tenant: str, *, before: int | None, limit: int, principal: str = ""
+    ) -> list[Job]:
+        """Return a tenant's jobs, the newest first; with *principal*, only such."""
         with self.database.reading() as connection:
             rows = every(
                 connection,
@@ -140,8 +142,8 @@ class Jobs:
                 # PostgreSQL cannot infer the type of a value that is only compared with
                 # NULL.
                 " AND (CAST(?2 AS BIGINT) IS NULL OR no < ?2)"
-                " ORDER BY no DESC LIMIT ?3",
-                (tenant, before, limit),
+                " AND (?4 = '' OR principal = ?4) ORDER BY no DESC LIMIT ?3",
+                (tenant, before, limit, principal),
             )
         return [_job(row) for row in rows]
 

@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from kept.errors import InputError, NotFoundError
 from kept.stores.row_writer import as_json, now
 from kept.stores.sql import Connection, Database, every, first
+from kept.text.access import GROUP, USER, Principal, checked_name
 
 PREFIX = "kept"
 ID_BYTES = 6
@@ -21,7 +22,9 @@ SECRET_BYTES = 32
 SERVICE_SECRET = "service_secret"  # noqa: S105 -- the name of a row
 # Compared where there is no key, so that an unknown id takes as long as a wrong secret.
 _NOBODY = bytes(32)
-_COLUMNS = "id, tenant, principal, role, rate, created_at, revoked_at"
+_COLUMNS = "id, tenant, principal, role, rate, groups, created_at, revoked_at"
+# As a group it stands for all there are.
+EVERY_GROUP = "*"
 
 
 class Role(StrEnum):
@@ -46,6 +49,7 @@ class KeyJson(TypedDict):
     principal: str
     role: str
     tenant: str | None
+    groups: list[str] | None
     rate_per_minute: int | None
     created_at: str
     revoked_at: str | None
@@ -56,7 +60,9 @@ class Key:
     """A key as it is remembered: everything but the key itself.
 
     Without a *tenant* it opens every tenant's knowledge base; *rate* is how many
-    requests a minute it may make, if that is not the service's own limit.
+    requests a minute it may make, if that is not the service's own limit. *groups* say
+    which documents with readers it may read: none, beyond those of its principal,
+    unless it is an admin's.
     """
 
     id: str
@@ -64,8 +70,17 @@ class Key:
     principal: str
     role: Role
     rate: int | None = None
+    groups: tuple[str, ...] | None = None
     created_at: str = ""
     revoked_at: str | None = None
+
+    @property
+    def asker(self) -> Principal | None:
+        """Who reads with it; None reads everything."""
+        if self.groups is None and self.role is Role.ADMIN:
+            return None
+        groups = frozenset(self.groups or ())
+        return None if EVERY_GROUP in groups else Principal(self.principal, groups)
 
     def as_data(self) -> KeyJson:
         """Return the key as every door shows it."""
@@ -74,6 +89,7 @@ class Key:
             "principal": self.principal,
             "role": str(self.role),
             "tenant": self.tenant,
+            "groups": None if self.groups is None else list(self.groups),
             "rate_per_minute": self.rate,
             "created_at": self.created_at,
             "revoked_at": self.revoked_at,
@@ -105,13 +121,14 @@ class Access:
 
     # -- keys
 
-    def create(
+    def create(  # noqa: PLR0913 -- all that a key is
         self,
         principal: str,
         role: Role,
         tenant: str | None,
         *,
         rate: int | None = None,
+        groups: Iterable[str] | None = None,
         token: str | None = None,
     ) -> tuple[Key, str]:
         """Make a key and return it with the text that opens doors.
@@ -119,6 +136,8 @@ class Access:
         The text is nowhere to be had again. A *token* of the caller's own must have
         the shape of ours; one that is known already stays as it is.
         """
+        named = None if groups is None else checked_groups(groups)
+        checked_name(USER + principal)
         token = token or _new_token()
         key_id, secret = _parted(token)
         if len(secret) < SECRET_BYTES:
@@ -130,9 +149,12 @@ class Access:
         with self._database.writing() as connection:
             connection.execute(
                 "INSERT INTO access_keys (id, tenant, principal, role, digest, rate,"
-                " created_at) VALUES (?,?,?,?,?,?,?)"
+                " groups, created_at) VALUES (?,?,?,?,?,?,?,?)"
                 " ON CONFLICT (id) DO NOTHING",
-                (key_id, tenant, principal, role, _digest(secret), rate, now()),
+                (
+                    *(key_id, tenant, principal, role, _digest(secret), rate),
+                    *(None if named is None else json.dumps(named), now()),
+                ),
             )
             made = self._key(connection, key_id)
         if made is None:
@@ -273,8 +295,19 @@ def _key(row: tuple[Any, ...]) -> Key:
         principal=row[2],
         role=Role(row[3]),
         rate=row[4],
-        created_at=row[5],
-        revoked_at=row[6],
+        groups=None if row[5] is None else tuple(json.loads(row[5])),
+        created_at=row[6],
+        revoked_at=row[7],
+    )
+
+
+def checked_groups(groups: Iterable[str]) -> list[str]:
+    """Return the names of groups in one spelling and order, or raise."""
+    return sorted(
+        {
+            group if group == EVERY_GROUP else checked_name(GROUP + group)[len(GROUP) :]
+            for group in groups
+        }
     )
 
 

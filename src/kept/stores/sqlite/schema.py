@@ -322,6 +322,9 @@ MIGRATIONS: tuple[str, ...] = (
     ALTER TABLE languages_new RENAME TO languages;
     ALTER TABLE queries ADD COLUMN asker TEXT NOT NULL DEFAULT '';
     """,
+    """
+    ALTER TABLE access_keys ADD COLUMN groups TEXT;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

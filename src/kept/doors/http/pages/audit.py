@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from kept.doors.http.callers import Caller
 from kept.doors.http.pages.page_request import AdminVisit, path_with
 from kept.doors.http.problems import Problem
-from kept.doors.http.routes.records import AuditFilters
+from kept.doors.http.routes.records import AuditFilters, audit_rows
 from kept.stores.service.audit_log import AuditQuery, AuditRow
 
 HERE = "/audit"
@@ -36,10 +36,7 @@ async def show_audit(
     before: Annotated[int | None, Query(ge=1, le=1 << 60)] = None,
 ) -> Response:
     """List who did what, the newest first."""
-    log = visit.caller.service.audit
-    rows = await visit.work(
-        lambda: log.rows(visit.tenant, before=before, limit=ROWS + 1, sought=filters)
-    )
+    rows = await visit.work(lambda: audit_rows(visit.caller, before, ROWS + 1, filters))
     shown = rows[:ROWS]
     given = asdict(filters)
     more = len(rows) > ROWS
@@ -84,11 +81,9 @@ async def as_csv(caller: Caller, query: AuditQuery) -> AsyncIterator[bytes]:
 
 
 async def _batches(caller: Caller, query: AuditQuery) -> AsyncIterator[list[AuditRow]]:
-    log, before = caller.service.audit, None
+    before = None
     while True:
-        rows = await caller.work(
-            lambda: log.rows(caller.tenant, before=before, limit=BATCH, sought=query)  # noqa: B023 -- awaited here
-        )
+        rows = await caller.work(lambda: audit_rows(caller, before, BATCH, query))  # noqa: B023 -- awaited here
         if rows:
             yield rows
         if len(rows) < BATCH:

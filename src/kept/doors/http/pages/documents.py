@@ -1,6 +1,6 @@
 """The pages of documents: submitting them, the list, one document, and jobs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from kept.doors.http import document_writes as writes
+from kept.doors.http.own_jobs import OwnJobs
 from kept.doors.http.pages.page_request import (
     ReaderVisit,
     Visit,
@@ -40,32 +41,32 @@ async def list_documents(
     visit: ReaderVisit, containing: Containing = "", cursor: Cursor = None
 ) -> Response:
     """List documents, the newest first, with forms to submit more."""
-    wanted = containing.strip()
+    wanted, own = containing.strip(), OwnJobs(visit.caller)
     before = place_of(cursor or None, int, str)
 
     def read() -> tuple[list[Any], list[Job]]:
         rows = visit.lists.documents(before, PAGE + 1, containing=wanted)
-        return rows, writes.page_of_jobs(visit.caller, None, LATEST_JOBS)
+        return rows, own.page(None, LATEST_JOBS)
 
     rows, jobs = await visit.work(read)
     return visit.page(
         "documents.html",
         documents=[document_json(stored) for _, stored in rows[:PAGE]],
         containing=wanted,
-        jobs=[_job_shown(job) for job in jobs],
+        jobs=[_job_shown(job, own.as_data(job)) for job in jobs],
         most_bytes=visit.caller.service.limits.max_upload_bytes,
         **page_links(HERE, rows, PAGE, lambda row: row[0], cursor, containing=wanted),
     )
 
 
-def _job_shown(job: Job) -> dict[str, Any]:
+def _job_shown(job: Job, shown: Mapping[str, Any]) -> dict[str, Any]:
     """Return a job with the names of its first sources."""
     names = [
         str(item.get("file") or item["fields"].get("title") or item["uri"])
         for item in job.items[:NAMED]
     ]
     more = len(job.items) - len(names)
-    return {**job.as_data(), "ended": job.ended, "names": names, "more": more}
+    return {**shown, "ended": job.ended, "names": names, "more": more}
 
 
 @router.post(f"{HERE}/files")
@@ -112,11 +113,11 @@ async def _submitted(visit: Visit, sources: Sequence[JobSource]) -> Response:
 @router.get(JOBS)
 async def list_jobs(visit: ReaderVisit, cursor: Cursor = None) -> Response:
     """List jobs, the newest first."""
-    after = place_of(cursor or None, str)
-    rows = await visit.work(lambda: writes.page_of_jobs(visit.caller, after, PAGE + 1))
+    after, own = place_of(cursor or None, str), OwnJobs(visit.caller)
+    rows = await visit.work(lambda: own.page(after, PAGE + 1))
     return visit.page(
         "jobs.html",
-        jobs=[_job_shown(job) for job in rows[:PAGE]],
+        jobs=[_job_shown(job, own.as_data(job)) for job in rows[:PAGE]],
         **page_links(JOBS, rows, PAGE, lambda job: job.id, cursor),
     )
 
@@ -124,8 +125,9 @@ async def list_jobs(visit: ReaderVisit, cursor: Cursor = None) -> Response:
 @router.get(f"{JOBS}/{{job_id}}")
 async def show_job(visit: ReaderVisit, job_id: str) -> Response:
     """Show the progress of a job, and its receipts."""
-    job, receipts = await writes.job_with_receipts(visit.caller, job_id)
-    return visit.page("job.html", job=_job_shown(job), receipts=receipts)
+    job, body = await visit.work(lambda: writes.job_with_receipts(visit.caller, job_id))
+    receipts = body["receipts"]
+    return visit.page("job.html", job=_job_shown(job, body), receipts=receipts)
 
 
 @router.post(f"{JOBS}/{{job_id}}/cancel")

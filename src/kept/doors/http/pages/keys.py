@@ -9,7 +9,7 @@ from kept.doors.http.routes.administration import made_key, revoked_key
 from kept.doors.http.schemas import KeyIn
 from kept.stores.service.keys import Key, Role
 
-FIELDS = ("principal", "role", "of", "rate_per_minute")
+FIELDS = ("principal", "role", "of", "rate_per_minute", "groups")
 
 router = APIRouter(include_in_schema=False)
 
@@ -31,6 +31,8 @@ async def make_key(visit: AdminVisit) -> Response:
         "tenant": None if every else visit.tenant,
         "every_tenant": every,
         "rate_per_minute": form["rate_per_minute"] or None,
+        "groups": [one.strip() for one in form["groups"].split(",") if one.strip()]
+        or None,
     }
     made, fault = await visit.attempt(
         lambda: made_key(visit.caller, validated(KeyIn, given, "the key")),

@@ -75,7 +75,7 @@ async def show_alias(visit: ReaderVisit, alias_id: str) -> Response:
     """Show a reused text beside the document that stands for it."""
 
     def read() -> dict[str, Any]:
-        store = visit.caller.service.base.store
+        store = visit.caller.store
         alias = store.alias(visit.tenant, alias_id)
         _, text = store.document(visit.tenant, alias.canonical_id)
         stored = visit.caller.pages.document(alias.canonical_id)

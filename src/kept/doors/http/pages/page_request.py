@@ -76,7 +76,7 @@ class Visit:
     @property
     def lists(self) -> Lists:
         """The tenant's lists, the newest first."""
-        return Lists(self.caller.service.base.store.database, self.tenant)
+        return Lists(self.caller.store.database, self.tenant)
 
     @property
     def entries(self) -> tuple[NavigationEntry, ...]:

@@ -27,6 +27,7 @@ from kept.knowledge_base.base import KnowledgeBase
 from kept.search.recorded import request_of
 from kept.search.retrieve import Request as Question
 from kept.stores.service.keys import Key, KeyJson, Policy
+from kept.text.access import Principal
 
 HOUR = 3600
 KEYS = shape_of("Keys", "The keys of a tenant.", keys=list[KeyJson])
@@ -41,6 +42,8 @@ class Session(TypedDict):
     principal: str
     role: str
     tenant: str | None
+    groups: list[str]
+    reads_everything: bool
     csrf_token: str | None
     expires_at: NotRequired[str]
 
@@ -58,6 +61,7 @@ class SettingsJson(TypedDict):
     preset: str
     summary: str
     embedder: str
+    closed: bool
     preset_settings: list[ShownSetting]
     policy: Policy
 
@@ -85,7 +89,8 @@ async def sign_in(given: SignIn, request: Request) -> Response:
     """Start a browser session with a key; scripts cannot read its signed cookie."""
     service = service_of(request)
     session = await new_session(service, given.key)
-    body = _session_json(session.key, service.signer.csrf(session.token))
+    key = session.key
+    body = _session_json(key, key.asker, service.signer.csrf(session.token))
     at = datetime.fromtimestamp(session.expires, UTC)
     body["expires_at"] = at.isoformat(timespec="seconds")
     return with_session(replied(body), request, service, session)
@@ -100,7 +105,8 @@ async def new_session(service: Service, given: str) -> NewSession:
     service.rates.take(key.id, key.rate)
     seconds = int(service.bounds.session_hours * HOUR)
     at = int(service.clocks.wall())
-    caller = Caller(service, key, key.tenant or service.settings.tenant)
+    tenant = key.tenant or service.settings.tenant
+    caller = Caller(service, key, tenant, key.asker)
 
     def begin() -> str:
         token = service.access.begin_session(key.id, at + seconds, at)
@@ -126,11 +132,13 @@ def with_session(
     return response
 
 
-def _session_json(key: Key, csrf: str | None) -> Session:
+def _session_json(key: Key, asker: Principal | None, csrf: str | None) -> Session:
     return {
         "principal": key.principal,
         "role": str(key.role),
         "tenant": key.tenant,
+        "groups": sorted(asker.groups) if asker else [],
+        "reads_everything": asker is None,
         "csrf_token": csrf,
     }
 
@@ -138,7 +146,8 @@ def _session_json(key: Key, csrf: str | None) -> Session:
 @router.get("/session", response_model=Session, dependencies=SECURED)
 async def read_session(caller: Reader, request: Request) -> Response:
     """Return whose key or session this is."""
-    return replied(_session_json(caller.key, request.state.csrf))
+    body = _session_json(caller.key, caller.asker, request.state.csrf)
+    return replied(body)
 
 
 @router.delete("/session", status_code=204, dependencies=SECURED)
@@ -179,14 +188,26 @@ async def create_key(given: KeyIn, caller: Admin) -> Response:
 
 def made_key(caller: Caller, given: KeyIn) -> tuple[Key, str]:
     """Make a key, and return it with its token, which is not stored."""
+    # With the name or the groups of others it could read what is theirs.
+    if caller.asker is not None:
+        raise Problem("forbidden", "keys are made with one that reads everything")
     own = caller.key.tenant is not None
     if own and (given.every_tenant or given.tenant not in (None, caller.tenant)):
         raise Problem("forbidden", "the key administers its own tenant only")
     tenant = None if given.every_tenant else given.tenant or caller.tenant
     key, token = caller.service.access.create(
-        given.principal, given.role, tenant, rate=given.rate_per_minute
+        given.principal,
+        given.role,
+        tenant,
+        rate=given.rate_per_minute,
+        groups=given.groups,
     )
-    facts = {"principal": key.principal, "role": str(key.role), "tenant": tenant}
+    facts = {
+        "principal": key.principal,
+        "role": str(key.role),
+        "tenant": tenant,
+        "groups": key.groups,
+    }
     caller.note("key.create", "done", target=key.id, facts={"made": facts})
     return key, token
 
@@ -232,6 +253,8 @@ def _settings_json(caller: Caller, preset: str | None) -> SettingsJson:
         "preset": chosen.name,
         "summary": chosen.summary,
         "embedder": caller.service.base.embedder.id,
+        # Whether a document needs readers to be read.
+        "closed": caller.store.closed(caller.tenant),
         "preset_settings": preset_settings(caller, preset),
         # Not the caller's own copy of the policy, which a change makes outdated.
         "policy": caller.service.access.policy(caller.tenant),

@@ -19,6 +19,7 @@ from kept.doors.http.event_streams import (
     ServerEvents,
     event,
 )
+from kept.doors.http.own_jobs import OwnJobs
 from kept.doors.http.problems import Problem, validated
 from kept.doors.http.request_bodies import MULTIPART, is_form
 from kept.doors.http.responses import Once, Paged, page_of, shape_of, shown
@@ -183,7 +184,7 @@ async def read_document(document_id: str, caller: Reader, request: Request) -> R
 
     def read() -> DocumentWithText:
         stored = caller.pages.document(document_id)
-        _, text = caller.service.base.store.document(caller.tenant, document_id)
+        _, text = caller.store.document(caller.tenant, document_id)
         return {**render.document_json(stored), "text": text}
 
     return shown(request, await caller.work(read))
@@ -229,16 +230,18 @@ async def prune_documents(given: PruneIn, caller: Writer, once: Once) -> Respons
 @router.get("/jobs", response_model=page_of("jobs", JobJson))
 async def list_jobs(caller: Reader, page: Paged) -> Response:
     """List jobs, the newest first."""
-    after = page.after(str)
-    rows = await caller.work(lambda: writes.page_of_jobs(caller, after, page.rows))
-    return page.shown("jobs", rows, Job.as_data, lambda job: job.id)
+    after, jobs = page.after(str), OwnJobs(caller)
+    rows = await caller.work(
+        lambda: [(job, jobs.as_data(job)) for job in jobs.page(after, page.rows)]
+    )
+    return page.shown("jobs", rows, lambda row: row[1], lambda row: row[0].id)
 
 
 @router.get("/jobs/{job_id}", response_model=writes.JobWithReceipts)
 async def read_job(job_id: str, caller: Reader, request: Request) -> Response:
     """Read a job with its first receipts."""
-    job, receipts = await writes.job_with_receipts(caller, job_id)
-    return shown(request, {**job.as_data(), "receipts": receipts})
+    _, body = await caller.work(lambda: writes.job_with_receipts(caller, job_id))
+    return shown(request, body)
 
 
 @router.get(
@@ -246,20 +249,19 @@ async def read_job(job_id: str, caller: Reader, request: Request) -> Response:
 )
 async def list_receipts(job_id: str, caller: Reader, page: Paged) -> Response:
     """List the receipts of a job in the order of its sources."""
-    jobs, after = caller.service.jobs, page.after(int) or 0
-
-    def read() -> list[dict[str, Any]]:
-        job = jobs.job(caller.tenant, job_id)
-        return jobs.receipts(job, after=after, limit=page.rows)
-
-    rows = await caller.work(read)
+    jobs, after = OwnJobs(caller), page.after(int) or 0
+    rows = await caller.work(
+        lambda: jobs.receipts(jobs.job(job_id), after=after, limit=page.rows)
+    )
     return page.shown("receipts", rows, dict, lambda _: after + page.limit)
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=JobJson)
 async def cancel_job(job_id: str, caller: Writer, once: Once) -> Response:
     """Stop a job after the document that is being stored; stored ones stay."""
-    return await once(caller, lambda: writes.cancelled(caller, job_id).as_data())
+    return await once(
+        caller, lambda: OwnJobs(caller).as_data(writes.cancelled(caller, job_id))
+    )
 
 
 @router.get(
@@ -269,18 +271,19 @@ async def cancel_job(job_id: str, caller: Writer, once: Once) -> Response:
 )
 async def follow_job(job_id: str, caller: Reader) -> Response:
     """Follow a job by server-sent events: `progress`, and at the end `end`."""
-    jobs = caller.service.jobs
-    job = await caller.work(lambda: jobs.job(caller.tenant, job_id))
+    job = await caller.work(lambda: OwnJobs(caller).job(job_id))
     free = caller.service.following.take(caller.tenant)
     return EventStream(caller, _followed(caller, job), ended=free)
 
 
 async def _followed(caller: Caller, job: Job) -> ServerEvents:
-    service = caller.service
+    service, shown_of = caller.service, OwnJobs(caller).as_data
+    # Read once: it is remembered with the caller, and reading it blocks.
+    await caller.work(lambda: caller.restricted)
     bell = service.runner.bell()
     try:
         while not job.ended and not service.stopping.is_set():
-            yield event("progress", job.as_data())
+            yield event("progress", shown_of(job))
             with suppress(TimeoutError):
                 # The bell is silent while this process stores a long document; the
                 # job may be another process's.
@@ -290,7 +293,7 @@ async def _followed(caller: Caller, job: Job) -> ServerEvents:
             job = await writes.job_again(caller, job)
             # A job of many small texts rings more often than a client can use.
             await asyncio.sleep(PACE_SECONDS if not job.ended else 0)
-        yield event("end" if job.ended else "progress", job.as_data())
+        yield event("end" if job.ended else "progress", shown_of(job))
     finally:
         service.runner.unplug(bell)
 
@@ -318,8 +321,7 @@ async def list_aliases(caller: Reader, page: Paged) -> Response:
 @router.get("/aliases/{alias_id}", response_model=AliasWithText)
 async def read_alias(alias_id: str, caller: Reader, request: Request) -> Response:
     """Read an alias with its text."""
-    store = caller.service.base.store
-    alias = await caller.work(lambda: store.alias(caller.tenant, alias_id))
+    alias = await caller.work(lambda: caller.store.alias(caller.tenant, alias_id))
     return shown(request, {**render.alias_json(alias), "text": alias.text})
 
 

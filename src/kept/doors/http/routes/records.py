@@ -1,6 +1,6 @@
 """Routes of records: traces of queries, the audit, and evaluation runs."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,16 +141,33 @@ async def replay_trace(trace: TraceName, caller: Reader) -> Response:
 @router.get("/audit", response_model=page_of("audit", AuditJson))
 async def list_audit(caller: Admin, page: Paged, query: AuditFilters) -> Response:
     """List who did what, the newest first."""
-    before, log = page.after(int), caller.service.audit
-    rows = await caller.work(
-        lambda: log.rows(caller.tenant, before=before, limit=page.rows, sought=query)
-    )
+    before = page.after(int)
+    rows = await caller.work(lambda: audit_rows(caller, before, page.rows, query))
     return page.shown("audit", rows, AuditRow.as_data, lambda row: row.no)
+
+
+def audit_rows(
+    caller: Caller, before: int | None, limit: int, query: AuditQuery
+) -> list[AuditRow]:
+    """Return rows of the audit, the newest first.
+
+    What others asked and did names documents: an admin who may not read all of them
+    sees who did something, and when.
+    """
+    log = caller.service.audit
+    rows = log.rows(caller.tenant, before=before, limit=limit, sought=query)
+    if not caller.restricted:
+        return rows
+    return [row if row.principal == caller.principal else _reduced(row) for row in rows]
+
+
+def _reduced(row: AuditRow) -> AuditRow:
+    return replace(row, target=None, question=None, question_sha256=None, facts={})
 
 
 def runs_folder(caller: Caller) -> Path:
     """Return the folder of evaluation runs, for keys that administer every tenant."""
-    if caller.key.tenant is not None:
+    if caller.key.tenant is not None or caller.asker is not None:
         raise Problem("forbidden", "runs are for keys that administer every tenant")
     if caller.service.limits.runs is None:
         raise Problem("not_found", "no folder of runs is set; see KEPT_SERVE_RUNS")
