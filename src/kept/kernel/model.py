@@ -1,9 +1,9 @@
 """The nouns: what is stored, what is asked, what is weighed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from kept.errors import MissingSignalError
 from kept.text.draft import Authority, TimeHorizon
@@ -101,43 +101,8 @@ class Candidate:
         except KeyError:
             raise MissingSignalError(self.id, name, self.signals.keys()) from None
 
-    def scored(self, score: float, **signals: float) -> Self:
-        """Return a copy with a new score and the signals that led to it."""
-        if clash := self.signals.keys() & signals.keys():
-            msg = f"signals are set once: {sorted(clash)}"
-            raise ValueError(msg)
-        return replace(self, score=score, signals={**self.signals, **signals})
-
-    def shielded(self) -> Self:
-        """Return a copy that no stage may drop for quality."""
-        return replace(self, protected=True)
-
-    def forced(self) -> Self:
-        """Return a copy that no stage may drop at all."""
-        return replace(self, protected=True, pinned=True)
-
 
 _OpenCandidate = open_twin(Candidate)
-
-
-def rescored(
-    candidate: Candidate,
-    score: float,
-    signals: Mapping[str, float],
-) -> Candidate:
-    """Return a copy with a new score and *signals* in place of the old ones.
-
-    The caller merges the signals.
-    """
-    return candidate_of(
-        candidate.chunk,
-        candidate.document,
-        score,
-        signals,
-        candidate.vector,
-        protected=candidate.protected,
-        pinned=candidate.pinned,
-    )
 
 
 def candidate_of(  # noqa: PLR0913 -- as many as a candidate has

@@ -272,6 +272,12 @@ class Pool(Sequence[Candidate]):
             return False
         return column.there is None or bool(column.there[self.rows].any())
 
+    def demand_new(self, stage: str, name: str) -> None:
+        """Raise if the signal that *stage* adds is set already."""
+        if self.holds(name):
+            msg = f"{stage}: the signal {name!r} is set already; run the stage once"
+            raise ValueError(msg)
+
     def flags(self, name: str) -> NDArray[np.bool_]:
         """Return a mask of the candidates that have a signal, other than 0."""
         column = self._column(name)

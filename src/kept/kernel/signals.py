@@ -22,6 +22,8 @@ B = 0.75
 # none of 200 questions differed between alone and in a batch, and all identical rows
 # tied.
 PLACES = 9
+# How far the waves of recall lie apart in score: no gap reaches across.
+WAVE_STEP = 3.0
 # At the same share of far questions answered, three passages refuse 2 to 4 in a hundred
 # fewer in-scope questions than the best one alone.
 BEST = 3

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import pairwise
 from operator import index
@@ -16,7 +16,7 @@ from kept.errors import EmbedderMismatchError, InputError
 from kept.kernel.calibration import Calibration
 from kept.kernel.filters import Filters
 from kept.kernel.gate import turned_away
-from kept.kernel.model import Candidate, Query, Scalar, rescored
+from kept.kernel.model import Candidate, Query, Scalar
 from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
 from kept.kernel.record import Refusal, Selection
@@ -260,7 +260,7 @@ def _in_its_wave(candidate: Candidate, legs: Sequence[str], waves: int) -> Candi
     ]
     first = next((wave for wave, mark in enumerate(marks) if any(mark.values())), 0)
     signals |= {**marks[first], "wave": float(first)}
-    return rescored(candidate, candidate.score, signals)
+    return replace(candidate, signals=signals)
 
 
 def selected(

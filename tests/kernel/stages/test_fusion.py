@@ -138,7 +138,7 @@ def test_fusing_twice_is_refused(
     stage: Fuse | FuseAbsolute | ReciprocalRankFusion,
 ) -> None:
     """Signals are set once."""
-    fused = stage(QUERY, candidates("a 0.9")).kept
+    fused = stage(QUERY, candidates("a 0.9")).pool
 
     with pytest.raises(ValueError, match="'fused' is set already"):
         stage(QUERY, fused)

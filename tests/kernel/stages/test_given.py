@@ -1,7 +1,8 @@
 """Given: repeats leave, and the order that came stays."""
 
+import numpy as np
+
 from kept.kernel.model import Query
-from kept.kernel.pool import Pool
 from kept.kernel.stages import DropRepeats, OrderAsGiven
 from kept.testing.tables import candidates, decisions_in, ids
 
@@ -24,12 +25,8 @@ def test_the_better_placed_of_two_equal_texts_stays() -> None:
 
 def test_given_scores_are_scaled_over_the_pool() -> None:
     """The best is 1 and the worst 0, whichever way they run."""
-    pool = Pool.of(
-        c.scored(c.score, given=given)
-        for c, given in zip(
-            candidates("a 0.9\nb 0.8\nc 0.7"), (10.0, 30.0, 20.0), strict=True
-        )
-    )
+    pool = candidates("a 0.9\nb 0.8\nc 0.7")
+    pool = pool.measured(given=np.array([10.0, 30.0, 20.0]))
 
     larger = OrderAsGiven()(QUERY, pool).kept
     smaller = OrderAsGiven(smaller_is_better=True)(QUERY, pool).kept
@@ -41,7 +38,7 @@ def test_given_scores_are_scaled_over_the_pool() -> None:
 
 def test_equal_given_scores_tie() -> None:
     """All equal gives a half, so the id decides."""
-    pool = Pool.of(c.scored(c.score, given=3.0) for c in candidates("a 0.9\nb 0.8"))
+    pool = candidates("a 0.9\nb 0.8").measured(given=np.array([3.0, 3.0]))
 
     assert [
         c.score for c in OrderAsGiven(smaller_is_better=True)(QUERY, pool).kept

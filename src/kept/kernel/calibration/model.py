@@ -12,7 +12,6 @@ from kept.errors import InputError
 from kept.kernel.calibration.curves import Curve, probability
 from kept.kernel.model import Candidate
 from kept.kernel.pool import Pool
-from kept.kernel.rescore import demand_new
 from kept.kernel.signals import PLACES, Floats
 from kept.text.languages import in_latin_script
 
@@ -91,7 +90,7 @@ class Calibration:
         The score is left as it is.
         """
         pool = Pool.of(candidates)
-        demand_new("calibration", pool, "relevance")
+        pool.demand_new("calibration", "relevance")
         measured = {name: pool.readings(name) for name in self.signals}
         if self.latin_only and not in_latin_script(question):
             meaning = _borne_out(pool)

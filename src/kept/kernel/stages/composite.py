@@ -11,7 +11,6 @@ from kept.kernel.model import Query
 from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool, PoolEntry
 from kept.kernel.record import Reason
-from kept.kernel.rescore import demand_new
 from kept.kernel.signals import PLACES
 from kept.kernel.stages.bounds import demand
 from kept.kernel.stages.threshold import ceiled
@@ -49,7 +48,7 @@ class Composite:
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``composite`` and its ``penalty``; score by one minus the sum."""
-        demand_new(self.name, pool, "composite")
+        pool.demand_new(self.name, "composite")
         rows, entries = pool.rows.tolist(), pool.roll.entries
         shielded, distances = pool.shielded(), pool.readings("distance")
         penalties = np.array(

@@ -12,8 +12,7 @@ from kept.errors import SettingsError
 from kept.kernel.model import Query, Scalar
 from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Floats, Pool
-from kept.kernel.rescore import WAVE_STEP, column, demand_new
-from kept.kernel.signals import PLACES
+from kept.kernel.signals import PLACES, WAVE_STEP
 from kept.kernel.stages.bounds import demand
 
 
@@ -42,20 +41,20 @@ class FuseAbsolute:
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
-        demand_new(self.name, pool, "fused")
-        dense = column(pool, "cosine")
-        words = column(pool, "bm25_share")
+        pool.demand_new(self.name, "fused")
+        dense = pool.readings("cosine")
+        words = pool.readings("bm25_share")
         if pool.holds("meaning"):
             # Beside it, cosine and `meaning` make the order worse: decision 0017.
-            dense = column(pool, "meaning")
+            dense = pool.readings("meaning")
             fused = (self.dense + self.keyword) * words
         else:
             # Chosen leave-one-set-out among 184 orders and weights: decision 0009.
-            words = 0.5 * (column(pool, "coverage") + words)
+            words = 0.5 * (pool.readings("coverage") + words)
             fused = self.dense * dense + self.keyword * words
         if pool.holds("wave"):
             # Later waves rank after earlier ones, so that a larger k only adds.
-            fused -= WAVE_STEP * column(pool, "wave")
+            fused -= WAVE_STEP * pool.readings("wave")
         fused = fused.round(PLACES)
         keyword = words.round(PLACES)
         signals = {"dense_norm": dense, "keyword_norm": keyword, "fused": fused}
@@ -82,7 +81,7 @@ class Fuse:
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``dense_norm``, ``keyword_norm`` and ``fused``; score by the last."""
-        demand_new(self.name, pool, "fused")
+        pool.demand_new(self.name, "fused")
         if not pool.holds("wave"):
             dense, keyword, peaks = both_scaled(pool)
             below: Floats | float = 0.0
@@ -119,8 +118,8 @@ def scaled(pool: Pool, leg: str, signal: str) -> tuple[Floats, float]:
 
     All equal gives 0.5, absent from the leg 0, and an empty leg a maximum of 0.
     """
-    within = column(pool, leg) > 0.0
-    values = column(pool, signal)
+    within = pool.readings(leg) > 0.0
+    values = pool.readings(signal)
     held = values[within]
     if not len(held):
         return np.zeros(len(values)), 0.0
@@ -150,7 +149,7 @@ class ReciprocalRankFusion:
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``dense_rank``, ``keyword_rank`` (0 if absent) and ``fused``."""
-        demand_new(self.name, pool, "fused")
+        pool.demand_new(self.name, "fused")
         dense, keyword, below = np.zeros((3, len(pool)))
         for wave, places in enumerate(pool.waves()):
             part = pool.keeping(pool.rows[places])

@@ -7,7 +7,6 @@ from kept.kernel.model import Candidate, Query
 from kept.kernel.outcome import Outcome, sift
 from kept.kernel.pool import Pool
 from kept.kernel.record import Drop, Reason
-from kept.kernel.rescore import demand_new
 from kept.kernel.stages.fusion import scaled
 
 
@@ -49,7 +48,7 @@ class OrderAsGiven:
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Add ``given_norm`` and score by it."""
-        demand_new(self.name, pool, "given_norm")
+        pool.demand_new(self.name, "given_norm")
         shares, _ = scaled(pool, leg="in_dense", signal="given")
         norms = (1.0 - shares if self.smaller_is_better else shares).round(9)
         return Outcome(pool.measured(given_norm=norms).scored(norms))

@@ -16,7 +16,7 @@ from kept.kernel.model import Candidate, Query, Scalar
 from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Reranker
-from kept.kernel.rescore import WAVE_STEP, demand_new, readings
+from kept.kernel.signals import WAVE_STEP
 from kept.kernel.stages.bounds import demand, reaches
 
 STEP_BELOW = 1e-6
@@ -59,7 +59,7 @@ class OpportunisticRerank:
             return Outcome(pool, facts={**facts, "why_not": "below the band"})
         if reaches(best, self.below):
             return Outcome(pool, facts={**facts, "why_not": "above the band"})
-        demand_new(self.name, pool, "rerank")
+        pool.demand_new(self.name, "rerank")
         window = leading[: self.window]
         scores = self._scores(query, window)
         rest = under(float(scores.min()), pool[len(window) :])
@@ -109,4 +109,5 @@ class RelevanceReranker:
 
     def scores(self, query: Query, candidates: Sequence[Candidate]) -> Sequence[float]:
         """Return each candidate's relevance."""
-        return readings(candidates, "relevance")
+        relevances: list[float] = Pool.of(candidates).readings("relevance").tolist()
+        return relevances
