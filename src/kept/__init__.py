@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kept.doors.library import open_knowledge_base as open  # noqa: A004
+    from kept.doors.library import open  # noqa: A004
     from kept.errors import KeptError
     from kept.kernel.filters import Condition, Filters
     from kept.kernel.model import Candidate, Chunk, Document, Query
@@ -100,7 +100,7 @@ _refuse_a_namesake()
 def __getattr__(name: str) -> Any:  # noqa: ANN401 -- any public name
     """Load a public name at its first use, so that importing Kept is quick."""
     if name == "open":
-        return import_module("kept.doors.library").open_knowledge_base
+        return import_module("kept.doors.library").open
     if name == "__version__":
         return import_module("importlib.metadata").version("kept-rag")
     if name == "errors":

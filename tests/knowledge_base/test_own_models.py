@@ -1,5 +1,6 @@
 """Models that a program brings: any object with a port's method, checked."""
 
+import runpy
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -390,3 +391,17 @@ def test_a_package_offers_a_store_by_its_scheme() -> None:
         kept.open("attic://house/nothing")
     with pytest.raises(SettingsError, match="milvus://…, attic://…"):
         kept.open("cellar://house")
+
+
+def test_a_typed_program_with_models_of_its_own_works(tmp_path: Path) -> None:
+    """Mypy checks the same file in strict mode."""
+    example = Path(__file__).parents[2] / "docs" / "examples" / "own_models.py"
+
+    output = runpy.run_path(str(example))["answered"](tmp_path / "kb")
+
+    assert output.splitlines()[1:] == [
+        "Employees have 28 days of leave.",
+        "True",
+        "['Leave']",
+        "0 left",
+    ]

@@ -19,7 +19,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     passage_from,
     relevance_of,
 )
-from kept.doors.library import open_knowledge_base  # noqa: E402
+from kept.doors.library import open as open_knowledge_base  # noqa: E402
 from kept.errors import InputError  # noqa: E402
 from kept.kernel.filter_operators import compared, either, every, neither  # noqa: E402
 from kept.kernel.filters import Filters, filters_of  # noqa: E402

@@ -18,7 +18,7 @@ from kept.search.observers import Watch
 from kept.stores.addresses import without_secrets
 
 
-def open_knowledge_base(  # noqa: PLR0913 -- what is set most often has a name here
+def open(  # noqa: A001, PLR0913 -- its public name; what is set most often
     path: str | Path = "./.kept",
     *,
     create: bool = False,

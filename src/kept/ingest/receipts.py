@@ -194,3 +194,18 @@ class StoredDocument:
     created_at: str
     aliases: int = 0
     readers: tuple[str, ...] | None = None
+
+    @property
+    def id(self) -> str:
+        """The id of the document."""
+        return self.document.id
+
+    @property
+    def title(self) -> str:
+        """The title of the document."""
+        return self.document.title
+
+    @property
+    def source(self) -> str:
+        """Where the document came from: a path, a URL or a name."""
+        return self.document.source_uri

@@ -43,7 +43,7 @@ FAILED = "failed"
 DOCUMENTS = "kept://documents/"
 # A model reads what a tool returns, and pays for it: with eight passages a result has
 # about 6 kB, where the record alone had 50.
-PASSAGE_BYTES, FEWEST_BYTES = 4_000, 150
+PASSAGE_BYTES, FEWEST_BYTES = 3_400, 150
 # Numbers for people who tune a pipeline, which a model makes nothing of.
 UNREAD = frozenset(
     {"signals", "scores", "score", "ord", "protected", "fingerprints", "timings"}
