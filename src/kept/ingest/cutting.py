@@ -73,6 +73,14 @@ def drafted(draft: Draft, tenant: str, uri: str, cutting: Cutting) -> NewDocumen
     )
 
 
+def for_readers(
+    new: NewDocument, tenant: str, readers: tuple[str, ...] | None
+) -> NewDocument:
+    """Return a document for other readers than were declared, which is another one."""
+    made = replace(new, readers=readers)
+    return replace(made, id=document_id(tenant, made.name))
+
+
 def _pieces(draft: Draft, text: str, cutting: Cutting) -> tuple[list[DraftPiece], int]:
     """Return the chunks with the tags of their sections, and what was left out."""
     if draft.pieces is not None:

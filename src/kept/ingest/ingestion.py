@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kept.errors import InputError, KeptError
-from kept.ingest.cutting import Cutting, drafted, passage
+from kept.ingest.cutting import Cutting, drafted, for_readers, passage
 from kept.ingest.duplicates import (
     EDIT_BAND,
     Comparing,
@@ -23,6 +23,7 @@ from kept.ingest.window import Ahead, Work
 from kept.kernel.cosines import products
 from kept.kernel.ports import Embedder, Vectors
 from kept.models.embedders import checked
+from kept.text.access import acl_readers
 from kept.text.draft import Draft
 
 FIRST_WINDOW_CHUNKS = 8
@@ -145,6 +146,8 @@ class Ingest:
             if isinstance(draft, KeptError):
                 raise draft
             new = item.cut or drafted(draft, self.tenant, item.source.uri, self.cutting)
+            if known and known.acl is not None:
+                new = for_readers(new, self.tenant, acl_readers(known.acl))
         except InputError as error:
             return Receipt(
                 status="failed", source_uri=item.source.uri, error=str(error)

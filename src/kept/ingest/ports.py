@@ -65,6 +65,10 @@ class Intake(Protocol):
         """Return for each the documents that might be the same, the newest first."""
         ...
 
+    def assign(self, uri: str, acl: str | None) -> None:
+        """Give a source readers that count whatever it declares; None takes them."""
+        ...
+
     def text_of(self, document_id: str) -> str:
         """Return the whole text of a document."""
         ...

@@ -83,7 +83,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSource:
-    """What the store remembers of a source that it has seen."""
+    """What the store remembers of a source that it has seen.
+
+    *acl* are readers that were assigned to it, whatever it declares; None if none were.
+    """
 
     uri: str
     raw_sha256: str
@@ -91,6 +94,7 @@ class KnownSource:
     alias_id: str | None
     live: bool
     chars_left_out: int = 0
+    acl: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from kept.text.readers.files import (
     FORMATS,
     FetchLimits,
     ReadOptions,
+    folder_fields,
     printable,
     read_bytes,
     read_path,
@@ -70,6 +71,7 @@ class Handing:
     met: Met | None = None
     roots: list[str] = field(default_factory=list)
     whole: dict[str, bool] = field(default_factory=dict)
+    _of_folder: dict[Path, ReadOptions] = field(default_factory=dict)
 
     def __call__(
         self, names: Sequence[str], hand: Hand | None = None
@@ -102,16 +104,31 @@ class Handing:
             self.on_skip(printable(entry), reason)
 
         for file in walk([path], on_skip=skip):
+            try:
+                options = self.options_of(file)
+            except UnreadableSourceError as error:
+                # Without what its folder says the file might be open to all.
+                yield failed(printable(file), error)
+                continue
             if FORMATS.get(file.suffix.casefold()) in ROWS:
-                yield from self._rows(file)
+                yield from self._rows(file, options)
             elif _is_pipe(file):
-                yield from _drafts(
-                    read_path(file, options=self.options), printable(file)
-                )
+                yield from _drafts(read_path(file, options=options), printable(file))
             else:
                 yield hand(file)
 
-    def _rows(self, file: Path) -> Iterator[Handed]:
+    def options_of(self, file: Path) -> ReadOptions:
+        """Return the options for a file, with what its folders declare.
+
+        They are read once for each folder, and never again by the same handing.
+        """
+        folder = file.parent
+        if folder not in self._of_folder:
+            declared = folder_fields(folder)
+            self._of_folder[folder] = replace(self.options, folder=declared)
+        return self._of_folder[folder]
+
+    def _rows(self, file: Path, options: ReadOptions) -> Iterator[Handed]:
         name = printable(file)
         self.whole[name] = True
         read = 0
@@ -120,7 +137,7 @@ class Handing:
             nonlocal read
             read += size
 
-        for draft in read_path(file, options=self.options, hear=hear):
+        for draft in read_path(file, options=options, hear=hear):
             self.whole[name] &= not isinstance(draft, InputError)
             for handed in _drafts(iter((draft,)), name):
                 size, read = read, 0
@@ -139,12 +156,13 @@ class Handing:
 
     def _file(self, path: Path) -> Handed:
         """Hand in a file that is one document; it is read only if it changed."""
+        options = self.options_of(path)
 
         def read() -> Draft | KeptError:
-            [draft] = read_path(path, options=self.options)
+            [draft] = read_path(path, options=options)
             return draft
 
-        raw = raw_digest(path, self.options)
+        raw = raw_digest(path, options)
         source = Source(uri=printable(path), raw_sha256=raw)
         return Handed(source=source, read=read, size=size_of(path))
 

@@ -219,7 +219,7 @@ class KnowledgeBase(RecordedQueries, Closing):
         """
         draft = Draft(text=text, **fields)
         uri = draft.source_uri or f"text:{sha256_of(text)[:16]}"
-        return self._declared(draft, uri)
+        return self.declared(draft, uri)
 
     def update(
         self,
@@ -243,10 +243,11 @@ class KnowledgeBase(RecordedQueries, Closing):
         draft = revised(document, chunks, given, whole)
         if text is None:
             demand_same_cut(draft, document, chunks, cutting_of(self.settings))
-        [receipt] = self._declared(draft, document.source_uri)
+        [receipt] = self.declared(draft, document.source_uri)
         return receipt
 
-    def _declared(self, draft: Draft, uri: str) -> ReceiptList:
+    def declared(self, draft: Draft, uri: str) -> ReceiptList:
+        """Ingest a draft as what the source *uri* declares now."""
         source = Source(uri=uri, raw_sha256=sha256_of(repr(draft)))
         handed = Handed(source=source, read=lambda: draft)
         return ReceiptList(self._ingested([handed], by=None))

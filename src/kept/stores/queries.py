@@ -175,7 +175,8 @@ def known_source(connection: Connection, tenant: int, uri: str) -> KnownSource |
     """Return what is remembered of a source, if it was ever seen."""
     row = first(
         connection,
-        "SELECT s.uri, s.raw_sha256, d.id, s.alias_id, d.live, d.chars_left_out"
+        "SELECT s.uri, s.raw_sha256, d.id, s.alias_id, d.live, d.chars_left_out,"
+        " s.readers"
         " FROM sources s JOIN documents d ON d.no = s.document_no"
         " WHERE s.tenant_no = ? AND s.uri = ?",
         (tenant, uri),
@@ -189,6 +190,7 @@ def known_source(connection: Connection, tenant: int, uri: str) -> KnownSource |
         alias_id=row[3],
         live=bool(row[4]),
         chars_left_out=row[5],
+        acl=row[6],
     )
 
 

@@ -73,6 +73,16 @@ class SqlIntake:
             return reading.known_source(connection, tenant, uri)
 
     @repeatable
+    def assign(self, uri: str, acl: str | None) -> None:
+        """Give a source readers that count whatever it declares; None takes them."""
+        with self.database.writing(self.tenant) as connection:
+            tenant = self._own(connection)
+            connection.execute(
+                "UPDATE sources SET readers = ? WHERE tenant_no = ? AND uri = ?",
+                (acl, tenant, uri),
+            )
+
+    @repeatable
     def text_of(self, document_id: str) -> str:
         """Return the whole text of a document."""
         with self.database.reading(self.tenant) as connection:

@@ -126,6 +126,12 @@ def merged(layers: Iterable[Mapping[str, Any]], source: str) -> dict[str, Any]:
     return fields
 
 
+def readers_of(value: object, source: str) -> tuple[str, ...] | None:
+    """Return declared readers as a draft holds them, or say what is wrong."""
+    checked = _checked("readers", value, source)
+    return checked if isinstance(checked, tuple) else None
+
+
 def _add(fields: dict[str, Any], name: str, value: object) -> None:
     """Lay *value* over what *fields* already hold."""
     before = fields.get(name)

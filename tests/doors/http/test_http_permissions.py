@@ -238,3 +238,19 @@ def test_who_reads_is_part_of_the_session(house: House, role: Role) -> None:
 
     assert session["reads_everything"] is (role is Role.ADMIN)
     assert session["groups"] == []
+
+
+def test_readers_are_assigned_over_http(guests: Guests) -> None:
+    """A connector says who may read what; what it may not read does not exist."""
+    eve = guests.key("eve")
+    connector = guests.key("connector", "writer", groups=["*"])
+    blind = guests.key("blind", "writer")
+    body = {"sources": [{"source_uri": "secret", "readers": ["user:eve"]}]}
+
+    refused = guests.ask(blind, "PUT", "/v1/documents/readers", body)
+    assigned = guests.ask(connector, "PUT", "/v1/documents/readers", body)
+
+    problem(refused, 404, "not_found")
+    assert [row["status"] for row in assigned.json()["receipts"]] == ["superseded"]
+    assert guests.found(eve) == [HIDDEN]
+    assert guests.house.audit(action="document.readers")[0]["target"] == "secret"

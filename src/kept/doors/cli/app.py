@@ -50,6 +50,7 @@ COMMANDS = {
         "manage", "aliases", "List the texts that were reused, or undo one."
     ),
     "delete": Entry("manage", "delete", "Delete a document for good."),
+    "readers": Entry("manage", "readers", "Assign readers to sources by a list."),
     "compare": Entry("evaluate", "compare", "Compare two runs question by question."),
     "calibrate": Entry(
         "calibrate", "calibrate", "Fit relevance to your own judgements."

@@ -63,6 +63,13 @@ def ingest(
             "'KEY=\"5\"' as text.",
         ),
     ] = None,
+    readers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--reader",
+            help="Who may read it: everyone, group:NAME or user:NAME; again for more.",
+        ),
+    ] = None,
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Encoding of text files.")
     ] = None,
@@ -116,6 +123,7 @@ def ingest(
         "tags": tuple(tags or ()),
         "role": role,
         "labels": options.scores("--label", labels),
+        "readers": readers,
         "metadata": options.values("--meta", metadata),
     }
     fields = {name: value for name, value in declared.items() if value}

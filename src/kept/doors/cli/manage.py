@@ -1,11 +1,13 @@
 """Looking after a knowledge base: documents, ledger, aliases, delete."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from kept.doors.cli import options
 from kept.doors.cli.output import (
+    complain,
     counted,
     number,
     print_json,
@@ -13,7 +15,11 @@ from kept.doors.cli.output import (
     say,
     shortened,
 )
+from kept.errors import NotFoundError
+from kept.knowledge_base.readers import assign_readers, assignments_in
 from kept.search.render import alias_json, document_json, ledger_json, receipt_json
+
+SOME_UNKNOWN = 7
 
 
 def documents(
@@ -31,7 +37,7 @@ def documents(
         print_json({"documents": [document_json(row) for row in rows]})
         return
     print_table(
-        ("document", "title", "chunks", "left out", "language", "source"),
+        ("document", "title", "chunks", "left out", "language", "readers", "source"),
         [
             (
                 row.document.id,
@@ -39,6 +45,7 @@ def documents(
                 row.document.chunk_count,
                 row.chars_left_out or "",
                 row.language,
+                ", ".join(row.readers or ()),
                 row.document.source_uri,
             )
             for row in rows
@@ -129,6 +136,42 @@ def aliases(
             for row in rows
         ],
     )
+
+
+def readers(
+    assigned: Annotated[
+        Path,
+        typer.Argument(help="JSON lines or CSV with source_uri and readers."),
+    ],
+    store: options.Store = None,
+    tenant: options.Tenant = None,
+    embedder: options.Embedder = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Assign readers to sources by a list, whatever their files declare.
+
+    They stay with a source when its file changes, until another list assigns others;
+    null takes them away. Ends with 7 if sources of the list are unknown.
+
+    For example: kept readers access.jsonl --store ./kb
+    """
+    rows = list(assignments_in(assigned))
+    unknown = 0
+    settings = options.settings_of(store=store, tenant=tenant, embedder=embedder)
+    with options.opened(settings) as base:
+        for row in rows:
+            try:
+                receipt = assign_readers(base, row.source_uri, row.readers)
+            except NotFoundError as error:
+                unknown += 1
+                complain(str(error))
+                continue
+            if as_json:
+                print_json(receipt_json(receipt))
+    if not as_json:
+        say(f"{counted(len(rows) - unknown, 'source')} assigned, {unknown} unknown")
+    if unknown:
+        raise typer.Exit(SOME_UNKNOWN)
 
 
 def delete(

@@ -9,11 +9,12 @@ from starlette.responses import Response
 from typing_extensions import TypedDict
 
 from kept.doors.http.callers import Caller
-from kept.doors.http.own_jobs import OwnJobs
+from kept.doors.http.own_jobs import OwnJobs, seen_receipts
 from kept.doors.http.problems import Problem
 from kept.doors.http.responses import replied
-from kept.doors.http.schemas import DocumentIn, PruneIn
+from kept.doors.http.schemas import DocumentIn, PruneIn, ReadersIn
 from kept.knowledge_base.job_worker import JobSource
+from kept.knowledge_base.readers import assign_readers
 from kept.search.render import ReceiptJson, receipt_json
 from kept.stores.service.jobs import Job, JobJson, new_id
 
@@ -149,6 +150,17 @@ def pruned(caller: Caller, given: PruneIn) -> Receipts:
     facts = {"retired": len(receipts)}
     caller.note("document.prune", "done", target=given.prefix, facts=facts)
     return {"receipts": list(map(receipt_json, receipts))}
+
+
+def assigned(caller: Caller, given: ReadersIn) -> Receipts:
+    """Assign readers to sources, and write an audit row for each."""
+    base, receipts = caller.base(), []
+    for one in given.sources:
+        receipts.append(assign_readers(base, one.source_uri, one.readers))
+        facts = {"readers": one.readers}
+        caller.note("document.readers", "done", target=one.source_uri, facts=facts)
+    shown: Any = seen_receipts(caller, map(receipt_json, receipts))
+    return {"receipts": shown}
 
 
 def deleted(caller: Caller, document_id: str, *, with_aliases: bool) -> ReceiptJson:

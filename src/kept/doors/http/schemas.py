@@ -32,6 +32,8 @@ DEEPEST = 32
 LARGEST = 2**63 - 1
 SHORT, LONG = 200, 2_000
 MOST_NAMES = 1_000
+# Another list of readers makes another document, which is embedded again.
+MOST_ASSIGNED = 100
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=SHORT)]
 Line = Annotated[str, StringConstraints(max_length=LONG)]
@@ -281,6 +283,25 @@ class DocumentsIn(Body):
     )
 
     documents: list[DocumentIn] = Field(min_length=1, max_length=MOST_NAMES)
+
+
+class ReadersOfSource(Body):
+    """A source and its readers."""
+
+    source_uri: Line = Field(min_length=1)
+    readers: Names | None = Field(
+        description="Who may read it, whatever it declares; null goes by that again."
+    )
+
+
+class ReadersIn(Body):
+    """Readers to assign to sources."""
+
+    model_config = example(
+        sources=[{"source_uri": "handbook/leave", "readers": ["group:hr"]}]
+    )
+
+    sources: list[ReadersOfSource] = Field(min_length=1, max_length=MOST_ASSIGNED)
 
 
 class PruneIn(Body):

@@ -105,9 +105,10 @@ class RayWorkers:
             uri = printable(path)
             before = known(uri)
             digest = before.raw_sha256 if before and before.live else None
-            made = task(path, handing.options, digest, tenant, cutting)
+            options = handing.options_of(path)
+            made = task(path, options, digest, tenant, cutting)
             source = Source(uri=uri, raw_sha256="")
-            read = partial(_read, path, handing.options)
+            read = partial(_read, path, options)
             return _Promised(source=source, read=read, path=path, task=made)
 
         ahead = FILES_PER_WORKER * self._cluster.cores

@@ -133,7 +133,12 @@ OF_TENANTS = (
         ("id",),
         on_document=True,
     ),
-    Table("sources", ("uri", "raw_sha256", "alias_id"), ("uri",), on_document=True),
+    Table(
+        "sources",
+        ("uri", "raw_sha256", "alias_id", "readers"),
+        ("uri",),
+        on_document=True,
+    ),
     Table(
         "ledger",
         (

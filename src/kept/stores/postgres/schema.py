@@ -326,5 +326,6 @@ TABLES = Module(
         _ACLS
         + "".join(map(guarded, ("acls", "acl_readers")))
         + "".join(readable(*one) for one in _READABLE.items()),
+        "ALTER TABLE kept.sources ADD COLUMN readers text;",
     ),
 )

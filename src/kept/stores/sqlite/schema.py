@@ -325,6 +325,9 @@ MIGRATIONS: tuple[str, ...] = (
     """
     ALTER TABLE access_keys ADD COLUMN groups TEXT;
     """,
+    """
+    ALTER TABLE sources ADD COLUMN readers TEXT;
+    """,
 )
 
 VERSION = len(MIGRATIONS)

@@ -66,12 +66,14 @@ SIDECARS = (".meta.yaml", ".meta.yml", ".meta.json")
 class ReadOptions:
     """What the caller says about the sources; it goes over what they declare.
 
-    *fields* are a draft's: title, type, tags, authority and so on. With *whole_page*,
-    menus and the like of HTML pages are text, too.
+    *fields* are a draft's: title, type, tags, authority and so on; the *folder*'s
+    give way to what a file declares. With *whole_page*, menus and the like of
+    HTML pages are text, too.
     """
 
     encoding: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    folder: Mapping[str, Any] = field(default_factory=dict, hash=False)
     whole_page: bool = False
 
     @property
@@ -81,7 +83,8 @@ class ReadOptions:
         A digest is made of it: what came in before there was an option is unchanged.
         """
         known = f"ReadOptions(encoding={self.encoding!r}, fields={self.fields!r})"
-        return f"{known}, whole_page" if self.whole_page else known
+        folder = f", folder={self.folder!r}" if self.folder else ""
+        return f"{known}{folder}{', whole_page' if self.whole_page else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,10 +261,34 @@ def _sidecar(path: Path) -> Mapping[str, Any]:
     """Return what the file beside *path* declares about it."""
     for name in sidecars_of(path):
         if os.path.isfile(name):  # noqa: PTH113 -- a path takes five times as long
-            source = printable(beside := Path(name))
-            text, _ = decode(beside.read_bytes(), source=source)
-            return parse_yaml(text, source)
+            return declared_in(Path(name))
     return {}
+
+
+def folder_fields(folder: Path) -> dict[str, Any]:
+    """Return what a folder and those above it declare about the files within.
+
+    That is in a file named as a sidecar's ending, such as ``.meta.yaml``; the nearest
+    folder wins.
+    """
+    layers = [
+        declared_in(found)
+        for place in (*reversed(folder.parents), folder)
+        for found in (place / ending for ending in SIDECARS)
+        if found.is_file()
+    ]
+    return merged(layers, printable(folder))
+
+
+def declared_in(sidecar: Path) -> Mapping[str, Any]:
+    """Return what a sidecar declares."""
+    source = printable(sidecar)
+    try:
+        text, _ = decode(sidecar.read_bytes(), source=source)
+    except OSError as error:
+        problem = f"it cannot be opened ({error.strerror or error})"
+        raise UnreadableSourceError(source, problem, "check its permissions") from error
+    return parse_yaml(text, source)
 
 
 def sidecars_of(path: Path) -> list[str]:
@@ -319,7 +346,8 @@ def _read_document(data: bytes, kind: str, source: _Source) -> Draft:
     if not data.strip():
         raise _empty(source.uri)
     content = _READERS.get(kind, _read_text)(data, source)
-    layers = (content.declared, source.sidecar, source.options.fields)
+    own = (content.declared, source.sidecar)
+    layers = (source.options.folder, *own, source.options.fields)
     fields = merged(layers, source.uri)
     fields.setdefault("source_uri", source.uri)
     title = content.title or title_of(content.text) or PurePosixPath(source.uri).stem
@@ -373,7 +401,8 @@ _READERS: Mapping[str, Callable[[bytes, _Source], _Content]] = {
 
 def _row_draft(source: _Source, encoding: str | None, row: RowText) -> Draft:
     """Return the draft of one row."""
-    layers = (source.sidecar, row.declared, source.options.fields)
+    own = (source.sidecar, row.declared)
+    layers = (source.options.folder, *own, source.options.fields)
     fields = merged(layers, row.place)
     fields.setdefault("title", title_of(row.text))
     fields.setdefault("source_uri", row.source_uri)

@@ -23,7 +23,7 @@ from kept.doors.http.own_jobs import OwnJobs
 from kept.doors.http.problems import Problem, validated
 from kept.doors.http.request_bodies import MULTIPART, is_form
 from kept.doors.http.responses import Once, Paged, page_of, shape_of, shown
-from kept.doors.http.schemas import DocumentsIn, FormFields, PruneIn
+from kept.doors.http.schemas import DocumentsIn, FormFields, PruneIn, ReadersIn
 from kept.ingest.receipts import Alias
 from kept.search import render
 from kept.stores.service.jobs import Job, JobJson
@@ -225,6 +225,15 @@ async def prune_documents(given: PruneIn, caller: Writer, once: Once) -> Respons
     its documents whose file is gone.
     """
     return await once(caller, lambda: writes.pruned(caller, given))
+
+
+@router.put("/documents/readers", response_model=writes.Receipts)
+async def put_readers(given: ReadersIn, caller: Writer, once: Once) -> Response:
+    """Assign readers to sources, whatever they declare, now and when they change.
+
+    An unknown source is an error; those before it in the list are assigned.
+    """
+    return await once(caller, lambda: writes.assigned(caller, given))
 
 
 @router.get("/jobs", response_model=page_of("jobs", JobJson))
