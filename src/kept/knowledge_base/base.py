@@ -18,18 +18,18 @@ from kept.kernel.calibration import Calibration, calibration_of, known_cosines
 from kept.kernel.filters import Filters, filters_given
 from kept.kernel.ports import Embedder
 from kept.kernel.presets import preset
-from kept.kernel.presets.overrides import known, overridden
+from kept.kernel.presets.overrides import known
 from kept.kernel.presets.plan import Configured, Parts, Plan
 from kept.knowledge_base.prepared import PreparedSearch
 from kept.knowledge_base.records import RecordedQueries
 from kept.knowledge_base.results import Explanation, ReceiptList, SearchResult
 from kept.knowledge_base.select import Selecting
 from kept.knowledge_base.settings import Settings
+from kept.knowledge_base.tenant_settings import TenantSettings
 from kept.knowledge_base.wiring import (
     LanguageModels,
     Progress,
     configuration_of,
-    configured_of,
     cutting_of,
     duplicate_rules_of,
     embedder_of,
@@ -59,7 +59,7 @@ from kept.text.draft import Draft
 SourceNames = str | Path | Iterable[str | Path]
 
 
-class KnowledgeBase(RecordedQueries, Closing):
+class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
     """One tenant's documents and the way they are searched; `kept.open` returns it.
 
     >>> import kept
@@ -93,7 +93,7 @@ class KnowledgeBase(RecordedQueries, Closing):
         self._store = store_of(settings, writable=writable)
         self.models = LanguageModels(settings, self.watch, own)
         self.recorder = recorder_of(settings, self.store)
-        self._configured: dict[tuple[str, str], Configured] = {}
+        self.configurations: dict[tuple[str, str], Configured] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Come through to another process: opened again there, at the same address."""
@@ -341,7 +341,7 @@ class KnowledgeBase(RecordedQueries, Closing):
         """Return what answers *request*, from one read of the tenant's state."""
         state = self.store.tenant_state(request.tenant)
         name = self.settings.preset
-        configured = self._configured_by(name, known(preset(name), state.overrides))
+        configured = self.configured_by(name, known(preset(name), state.overrides))
         retriever = self.retriever(self.plan(request, configured))
         return PreparedSearch(configured, retriever, state.version)
 
@@ -493,56 +493,6 @@ class KnowledgeBase(RecordedQueries, Closing):
         model = getattr(configured.settings, "validation_model", "")
         judge = self.models.judge(model) if model else self.parts.judge
         return replace(self.parts, judge=judge)
-
-    def configured(
-        self, preset_name: str | None = None, *, tenant: str | None = None
-    ) -> Configured:
-        """Return a preset with the environment's and the tenant's settings.
-
-        The environment is read once; the overrides of a tenant count at once.
-        """
-        name = preset_name or self.settings.preset
-        return self._configured_by(name, self.overrides(name, tenant=tenant))
-
-    def _configured_by(self, name: str, overrides: Mapping[str, Any]) -> Configured:
-        key = (name, repr(sorted(overrides.items())))
-        if key not in self._configured:
-            chosen = preset(name)
-            settings = configured_of(chosen, overrides, self.own)
-            self._configured[key] = Configured(chosen, settings)
-        return self._configured[key]
-
-    def overrides(
-        self, preset_name: str | None = None, *, tenant: str | None = None
-    ) -> Mapping[str, Any]:
-        """Return the settings of a preset that a tenant has of its own."""
-        stored = self.store.overrides(tenant or self.tenant)
-        return known(preset(preset_name or self.settings.preset), stored)
-
-    def override(self, values: Mapping[str, Any], unset: Iterable[str] = ()) -> None:
-        """Give the tenant settings of its own for the preset in use, or take them.
-
-        Names are fields or variables. What the preset does not know or accept is
-        refused, and nothing is stored.
-        """
-        chosen = preset(self.settings.preset)
-        stored = self.store.overrides(self.tenant)
-        own = overridden(chosen, known(chosen, stored), values, unset)
-        self.demand_parts(own)
-        others = {name: given for name, given in stored.items() if name != chosen.name}
-        mine = {chosen.name: own} if own else {}
-        self.store.set_overrides(self.tenant, others | mine)
-
-    def demand_parts(self, overrides: Mapping[str, Any] | None = None) -> None:
-        """Refuse settings that ask for what is not there, such as a judge.
-
-        Without *overrides* they are the environment's.
-        """
-        chosen = preset(self.settings.preset)
-        settings = configured_of(chosen, overrides or {}, self.own)
-        configured = Configured(chosen, settings)
-        model = getattr(configured.settings, "validation_model", "")
-        configured.plan(Parts(near_match_distance=0.0, judge=self.models.judge(model)))
 
     def undo(self, alias_id: str) -> Receipt:
         """Make an alias a document of its own; an exact copy is only forgotten."""
