@@ -16,12 +16,14 @@ def test_without_a_key_it_says_which_variable_to_set() -> None:
     assert "KEPT_AUDIT_KEY is not set" in ran.complaint(3)
 
 
-@pytest.mark.parametrize("url", [f"http://127.0.0.1:{free_port()}", "127.0.0.1"])
+# {port} is filled in by the test: xdist refuses parameters that differ by process.
+@pytest.mark.parametrize("address", ["http://127.0.0.1:{port}", "127.0.0.1"])
 def test_a_service_that_is_not_there_is_named(
-    monkeypatch: pytest.MonkeyPatch, url: str
+    monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     """An address without a scheme, or with nothing behind it, is the user's."""
     monkeypatch.setenv("KEPT_AUDIT_KEY", "kept_x")
+    url = address.format(port=free_port())
 
     assert f"the service at {url} cannot be asked" in kept(
         "audit-access", url
