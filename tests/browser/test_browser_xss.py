@@ -130,7 +130,9 @@ def test_no_payload_runs_on_any_page(
 ) -> None:
     """Neither as title, text, tag, file name or question, nor as a person's name."""
     stocked(site, TENANT, OWN)
-    for payload in OWN:
+    # A name with a character that does not print is refused, as it could pass for
+    # another.
+    for payload in filter(str.isprintable, OWN):
         site.new_key(payload[:200], "reader", tenant=TENANT)
     visitor = someone(TENANT)
 

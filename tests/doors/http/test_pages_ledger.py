@@ -82,11 +82,11 @@ def test_an_empty_ledger_says_so(house: House) -> None:
 def test_a_reused_text_stands_beside_its_document(house: House) -> None:
     """What differs is marked on both sides, what is the same is not."""
     house.add(TEXT, title="Leave", source_uri="one")
-    near = house.add(f"{TEXT} Truly <so>.", title="Copy", source_uri="two")
+    near = house.add(f"{TEXT} Printed from <intranet>.", title="Copy", source_uri="two")
 
     page = visitor(house, "reader").get(f"/ledger/aliases/{near['alias_id']}").text
 
-    assert "<mark> Truly &lt;so&gt;.</mark>" in page
+    assert "<mark> Printed from &lt;intranet&gt;.</mark>" in page
     assert "The document that is kept" in page
     assert "(fewer than 32 needed)" in page
     assert "Undo" not in page

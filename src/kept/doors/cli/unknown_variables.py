@@ -12,6 +12,7 @@ OURS = "KEPT_"
 ELSEWHERE = frozenset(
     {
         "KEPT_APP_PASSWORD",
+        "KEPT_AUDIT_KEY",
         "KEPT_BUILD_COMMIT",
         "KEPT_CHROMIUM",
         "KEPT_DATA",
