@@ -68,9 +68,7 @@ def filled(base: KnowledgeBase) -> KnowledgeBase:
     """Return a knowledge base of notes and rules about leave, with a low floor."""
     for text in (*NOTES, *LEAVE):
         base.add(text, title=text[:20], type="rule" if text in LEAVE else "note")
-    base.override(
-        {"relevance_floor": 0.0, "cosine_floor": -1.0, "near_match_distance": 0.2}
-    )
+    base.override({"relevance_floor": 0.0, "near_match_distance": 0.2})
     return base
 
 
@@ -544,19 +542,19 @@ def test_guardrails_are_not_switched_off_to_let_something_in(make_base: Make) ->
     base = make_base()
     for text in (*NOTES, *LEAVE):
         base.add(text)
-    base.override({"relevance_floor": 1.0, "relevance_share": 1.0, "top_k": 1})
+    base.override({"relevance_floor": 1.0, "top_k": 1})
     base.override({"near_match_distance": 0.0, "keyword_protection": "none"})
     target = chunk_with(base, "Note 17")
     request = asking("How is the ladder checked every ten years?")
 
     three = why_not(base, target, request)
-    base.override({"cosine_floor": 1.0})
+    base.override({"document_limit": 1, "depth": 1})
     four = why_not(base, target, request)
 
     assert three.changes == four.changes == four.pairs == ()
     assert check_advisable(three) >= 3
     assert [a.name for a in three.pairs[0].assignments] == [
-        *("relevance_floor", "relevance_share", "top_k")
+        *("relevance_floor", "top_k")
     ]
     assert "no change of up to 3 settings selects it" in why_not_lines(four)
 
@@ -807,9 +805,7 @@ def test_the_same_configuration_makes_no_difference(filled: KnowledgeBase) -> No
 
 def test_refusals_and_answers_are_different(filled: KnowledgeBase) -> None:
     """A question that one configuration refuses is marked."""
-    open_gate = filled.configured().changed(
-        gate_enable=False, refuse_below=None, relevance_floor=0.0
-    )
+    open_gate = filled.configured().changed(gate_enable=False, relevance_floor=0.0)
 
     [explained] = diff_configurations(
         filled, filled.configured(), open_gate, [asking("hello there")]

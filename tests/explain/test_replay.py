@@ -40,7 +40,7 @@ def filled(base: KnowledgeBase) -> KnowledgeBase:
 def keeping(make_base: Make) -> KnowledgeBase:
     """Return a knowledge base that records questions with their text."""
     base = filled(make_base(record_queries="text"))
-    base.override({"relevance_floor": 0.0, "cosine_floor": -1.0})
+    base.override({"relevance_floor": 0.0})
     return base
 
 

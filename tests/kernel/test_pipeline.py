@@ -26,7 +26,6 @@ from kept.kernel.presets import PRESETS, Parts
 from kept.kernel.record import JUDGED, Decision, Reason, Selection, Verdict
 from kept.kernel.stages import (
     AcceptedCap,
-    Answerable,
     AskJudge,
     CharBudget,
     Composite,
@@ -47,6 +46,7 @@ from kept.kernel.stages import (
     Pin,
     ProtectKeywordHit,
     ProtectNearMatches,
+    RankByRelevance,
     RelevanceFloor,
     RelevanceReranker,
     ReservedTokenBudget,
@@ -122,7 +122,7 @@ QUALITY = (
     st.builds(RelevanceFloor, eighths),
     st.builds(ScoreFloor, eighths),
     st.builds(DenseFloor, eighths, st.none() | eighths),
-    st.builds(Answerable, eighths),
+    st.just(RankByRelevance()),
     st.builds(MinSimilarity, eighths, st.sampled_from(["cosine", "half"])),
     st.builds(MaxDistance, eighths),
     st.builds(SoftScoreLimit, eighths),

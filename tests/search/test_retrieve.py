@@ -173,13 +173,12 @@ def test_another_tenant_changes_nothing(
 @given(
     question=st.lists(words, min_size=1, max_size=8).map(" ".join),
     floor=st.floats(0.0, 1.0),
-    bar=st.floats(0.0, 1.0),
 )
 def test_a_refusal_cites_nothing_and_an_answer_cites(
-    answering: KnowledgeBase, question: str, floor: float, bar: float
+    answering: KnowledgeBase, question: str, floor: float
 ) -> None:
     """Whatever is asked and wherever the floors are, one of the two happens."""
-    answering.override({"relevance_floor": floor, "refuse_below": bar})
+    answering.override({"relevance_floor": floor})
 
     found = answering.search(question)
     reported = answering.ask(question, extractive=True)
@@ -484,7 +483,7 @@ def test_a_larger_k_only_adds(
 ) -> None:
     """A larger k returns the same passages in the same order, and more."""
     for name, value in (
-        {"KEPT_DEPTH": "4", "KEPT_REFUSE_BELOW": "0"} | changed
+        {"KEPT_DEPTH": "4", "KEPT_RELEVANCE_FLOOR": "0"} | changed
     ).items():
         monkeypatch.setenv(name, value)
     chosen, words = Random(5), " ".join(FACTS[:5]).split()  # noqa: S311 -- no secret

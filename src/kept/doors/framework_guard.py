@@ -1,6 +1,6 @@
 """Guarding: what the frameworks share, in no framework's words."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -11,7 +11,16 @@ from kept.search.retrieve import Found, Request
 from kept.search.select import Given, Passage, pool_of
 
 KEPT = "kept"
-SHOWN = ("chunk_id", "document_id", "score", "relevance", "protected", "signals")
+SHOWN = (
+    "chunk_id",
+    "document_id",
+    "score",
+    "relevance",
+    "rating",
+    "cited",
+    "protected",
+    "signals",
+)
 
 OnFound = Callable[[Found], None]
 
@@ -51,24 +60,28 @@ class FrameworkGuard:
         found = self.selecting.choose(request, pool)
         if self.on_found is not None:
             self.on_found(found)
-        notes = notes_of(found)
         return [
             GuardedDocument(places[candidate.id], note)
-            for candidate, note in zip(found.selection.candidates, notes, strict=True)
+            for candidate, note in noted(found)
         ], found
 
 
-def notes_of(found: Found) -> list[dict[str, Any]]:
-    """Return the metadata of each selected passage, less than a kilobyte of it.
+def noted(found: Found) -> Iterator[tuple[Candidate, dict[str, Any]]]:
+    """Yield each passage, the cited first, with less than a kilobyte of metadata.
 
     Frameworks copy metadata into traces, checkpoints and prompts. The whole record goes
     to *on_found*; the fingerprints say which state and configuration give it again.
     """
-    return [_note(found, candidate) for candidate in found.selection.candidates]
+    for candidate in found.selection.candidates:
+        yield candidate, _note(found, candidate, cited=True)
+    for candidate in found.context:
+        yield candidate, _note(found, candidate, cited=False)
 
 
-def _note(found: Found, candidate: Candidate) -> dict[str, Any]:
-    shown: Mapping[str, Any] = candidate_json(candidate)
+def _note(found: Found, candidate: Candidate, *, cited: bool) -> dict[str, Any]:
+    shown: Mapping[str, Any] = candidate_json(
+        candidate, found.request.question, cited=cited
+    )
     return {
         **{name: shown[name] for name in SHOWN},
         "decisions": [

@@ -15,7 +15,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     KEPT,
     FrameworkGuard,
     metadata_of,
-    notes_of,
+    noted,
     passage_from,
     relevance_of,
 )
@@ -128,7 +128,7 @@ class KeptRetriever:
 
 
 def documents_of(found: Found) -> list[Document]:
-    """Return the selected passages as Haystack knows documents."""
+    """Return the passages, the cited first, as Haystack knows documents."""
     return [
         Document(
             id=candidate.id,
@@ -136,9 +136,7 @@ def documents_of(found: Found) -> list[Document]:
             meta=metadata_of(candidate, note),
             score=relevance_of(candidate),
         )
-        for candidate, note in zip(
-            found.selection.candidates, notes_of(found), strict=True
-        )
+        for candidate, note in noted(found)
     ]
 
 

@@ -29,7 +29,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     FrameworkGuard,
     OnFound,
     metadata_of,
-    notes_of,
+    noted,
     passage_from,
 )
 from kept.errors import InputError  # noqa: E402
@@ -61,6 +61,7 @@ class KeptRetriever(BaseRetriever):
     k: int | None = None
     filters: AnyFilters = None
     intent: str = "other"
+    context: int = 0
     on_found: OnFound | None = None
 
     def _get_relevant_documents(
@@ -90,6 +91,7 @@ class KeptRetriever(BaseRetriever):
             k=self.k if k is None else k,
             filters=_filters(given) if isinstance(given, FilterDirective) else given,
             intent=self.intent,
+            context=self.context,
         )
         if self.on_found is not None:
             self.on_found(found)
@@ -138,16 +140,14 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 -- of JSON
 
 
 def documents_of(found: Found) -> list[Document]:
-    """Return the selected passages as LangChain knows documents."""
+    """Return the passages, the cited first, as LangChain knows documents."""
     return [
         Document(
             page_content=candidate.chunk.text,
             id=candidate.id,
             metadata=metadata_of(candidate, note),
         )
-        for candidate, note in zip(
-            found.selection.candidates, notes_of(found), strict=True
-        )
+        for candidate, note in noted(found)
     ]
 
 

@@ -31,7 +31,7 @@ from kept.doors.framework_guard import (  # noqa: E402
     FrameworkGuard,
     OnFound,
     metadata_of,
-    notes_of,
+    noted,
     passage_from,
     relevance_of,
 )
@@ -55,13 +55,14 @@ class KeptRetriever(BaseRetriever):
     relevance, a probability. *filters* are ours, or those of LlamaIndex.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what decides a result
         self,
         base: KnowledgeBase,
         *,
         k: int | None = None,
         filters: Filters | MetadataFilters | None = None,
         intent: str = "other",
+        context: int = 0,
         on_found: OnFound | None = None,
     ) -> None:
         super().__init__()
@@ -69,6 +70,7 @@ class KeptRetriever(BaseRetriever):
         self._k = k
         self._filters = _filters(filters)
         self._intent = intent
+        self._context = context
         self._on_found = on_found
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -77,6 +79,7 @@ class KeptRetriever(BaseRetriever):
             k=self._k,
             filters=self._filters,
             intent=self._intent,
+            context=self._context,
         )
         if self._on_found is not None:
             self._on_found(found)
@@ -136,12 +139,10 @@ def _compared(given: MetadataFilter) -> Filters:
 
 
 def nodes_of(found: Found) -> list[NodeWithScore]:
-    """Return the selected passages as LlamaIndex knows nodes."""
+    """Return the passages, the cited first, as LlamaIndex knows nodes."""
     return [
         NodeWithScore(node=_node(candidate, note), score=relevance_of(candidate))
-        for candidate, note in zip(
-            found.selection.candidates, notes_of(found), strict=True
-        )
+        for candidate, note in noted(found)
     ]
 
 

@@ -23,7 +23,7 @@ BINS = 20
 NAMES = ("accepted", "rejected")
 SIGNALS: Mapping[str, tuple[str, str]] = {
     "relevance": ("Calibrated relevance", "relevance_floor"),
-    "cosine": ("Cosine of question and passage", "cosine_floor"),
+    "cosine": ("Cosine of question and passage", ""),
 }
 Counts = tuple[list[int], list[int]]
 

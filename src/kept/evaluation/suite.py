@@ -64,9 +64,7 @@ def ranked_documents(
     for candidate in selection.candidates:
         name = document_id(candidate)
         scores[name] = max(candidate.score, scores.get(name, candidate.score))
-    owners = {
-        c.id: document_id(c) for c in (*selection.candidates, *selection.dropped)
-    }
+    owners = {c.id: document_id(c) for c in (*selection.candidates, *selection.dropped)}
     return Ranked(
         ranking=best_first(scores.items()),
         confidence=confidence,

@@ -26,7 +26,6 @@ from kept.kernel.pipeline import Pipeline
 from kept.kernel.pool import Pool
 from kept.kernel.presets import Plan, PresetSettings, preset
 from kept.kernel.record import Refusal, Selection
-from kept.kernel.signals import chance_of_one
 from kept.kernel.stages import ORDERING
 from kept.knowledge_base.settings import Settings
 from kept.search.render import candidate_json, record_json, refusal_json
@@ -78,9 +77,8 @@ class RecalledPool:
 
     @property
     def confidence(self) -> float | None:
-        """The chance that one of the best passages answers, as `Answerable` sees it."""
-        leading = Pool.of(self.candidates).first_wave()
-        return chance_of_one(leading.readings("relevance"))
+        """The relevance of the best passage, at first look."""
+        return Pool.of(self.candidates).first_wave().best("relevance")
 
 
 @dataclass(frozen=True)
@@ -254,7 +252,9 @@ class _Both:
         record = {
             "query": recall.request.question,
             "refused": refusal_json(refused),
-            "selected": [candidate_json(c) for c in selection.candidates],
+            "selected": [
+                candidate_json(c, recall.request.question) for c in selection.candidates
+            ],
             "record": record_json(selection),
         }
         folder.mkdir(parents=True, exist_ok=True)

@@ -51,9 +51,9 @@ RAISED = DEPTHS | _names("""
     sparse_recall_distance sparse_recall_max_chunks
 """)
 LOWERED = _names("""
-    cosine_floor keyword_include_floor keyword_protection
-    min_content_tokens min_reference_similarity refuse_below
-    relevance_floor relevance_share rerank_from score_floor
+    keyword_include_floor keyword_protection
+    min_content_tokens min_reference_similarity
+    relevance_floor rerank_from score_floor
     small_dense_assist_min_chunks vector_floor
 """)
 EITHER_WAY = _names("""

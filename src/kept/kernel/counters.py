@@ -22,8 +22,7 @@ _FLOORS = frozenset(
         Reason.SCORE_FLOOR,
         Reason.DENSE_FLOOR,
         Reason.RELEVANCE_FLOOR,
-        Reason.RELEVANCE_SHARE,
-        Reason.UNANSWERABLE,
+        Reason.NO_ANSWER_IN_PASSAGE,
         Reason.MIN_SIMILARITY,
     }
 )

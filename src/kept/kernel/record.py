@@ -79,14 +79,6 @@ class Reason(StrEnum):
         "relevance_floor",
         "Calibrated relevance below the floor (absolute channel).",
     )
-    RELEVANCE_SHARE = (
-        "relevance_share",
-        "Far less relevant than the best candidate of the question.",
-    )
-    UNANSWERABLE = (
-        "unanswerable",
-        "Even the best candidates are too weak for the question to be answered.",
-    )
     ANSWER_IN_PASSAGE = (
         "answer_in_passage",
         "The reader found the question answered here, at least in part.",

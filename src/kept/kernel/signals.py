@@ -5,9 +5,8 @@ knowledge base alone, never on how many candidates were asked for.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +23,6 @@ B = 0.75
 PLACES = 9
 # How far the waves of recall lie apart in score: no gap reaches across.
 WAVE_STEP = 3.0
-# At the same share of far questions answered, three passages refuse 2 to 4 in a hundred
-# fewer in-scope questions than the best one alone.
-BEST = 3
 
 Floats = NDArray[np.float64]
 
@@ -165,12 +161,3 @@ def focus(terms: QueryTerms, frequencies: Floats) -> Floats:
 def bm25_share(terms: QueryTerms, scores: Floats) -> Floats:
     """Return BM25 relative to the most that any chunk could reach."""
     return np.round(scores / ((K1 + 1) * terms.mass or 1.0), PLACES)
-
-
-def chance_of_one(relevances: Iterable[float]) -> float | None:
-    """Return how likely it is that one of the best three passages is relevant.
-
-    Taken as if they were independent; None where there is no passage.
-    """
-    best = sorted(relevances, reverse=True)[:BEST]
-    return round(1.0 - prod(1.0 - each for each in best), PLACES) if best else None

@@ -288,11 +288,14 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
         intent: str = "other",
         item: str | None = None,
         pinned: Iterable[str] = (),
+        context: int = 0,
     ) -> SearchResult:
         """Return the passages that deserve to be cited, or a refusal.
 
         *filters* are `Filters` or a plain dict, such as ``{"tags": ["leave"]}`` or
-        ``{"metadata": {"year": 2025}}``. *pinned* chunks are always part of it.
+        ``{"metadata": {"year": 2025}}``. *pinned* chunks are always part of it. *k* is
+        how many are cited at most; *context* is how many of the rest come back beside
+        them, best first and not cited.
         """
         request = Request(
             question=question,
@@ -302,6 +305,7 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
             intent=intent,
             item=item,
             pinned=frozenset(pinned),
+            context=context,
         )
         return SearchResult.of(self.answer(request))
 
@@ -378,6 +382,7 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
         filters: Filters | Mapping[str, Any] | None = None,
         intent: str = "other",
         pinned: Iterable[str] = (),
+        context: int = 0,
         extractive: bool = False,
     ) -> Asked:
         """Answer from the passages that deserve to be cited, or say there are none.
@@ -392,6 +397,7 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
             filters=filters_given(filters),
             intent=intent,
             pinned=frozenset(pinned),
+            context=context,
         )
         running = self.asking(request, extractive=extractive)
         for _ in running:
@@ -486,6 +492,7 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
             judge=self.models.judge(),
             reranker=self.models.reranker(),
             known_cosines=known_cosines(self.embedder.id),
+            floors=self.calibration.floors,
         )
 
     def parts_of(self, configured: Configured) -> Parts:

@@ -2,15 +2,22 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
 from kept._runtime import ARROW, PANDAS
 from kept.ingest.receipts import Receipt
 from kept.kernel.model import Candidate
+from kept.search.answer.extractive import missing_words
 from kept.search.funnel import account, funnel_rows
-from kept.search.render import FoundJson, PassageJson, candidate_json, found_json
+from kept.search.render import (
+    FoundJson,
+    PassageJson,
+    candidate_json,
+    found_json,
+    rating_of,
+)
 from kept.search.retrieve import Found
 
 if TYPE_CHECKING:
@@ -19,16 +26,20 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 SHOWN = 60
-LOW = 0.5
 # The funnel's drawing, in units of its view box.
 WIDTH, ROW, LABEL, ROOM = 640, 22, 170, 330
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPassage:
-    """A passage of a search result; ``str()`` of it is its text."""
+    """A passage of a search result; ``str()`` of it is its text.
+
+    It deserves to be cited unless it is context (*cited* is False).
+    """
 
     candidate: Candidate
+    question: str = field(repr=False)
+    cited: bool = True
 
     @property
     def id(self) -> str:
@@ -57,8 +68,21 @@ class ResultPassage:
 
     @property
     def relevance(self) -> float | None:
-        """The probability that the passage answers; None where it is not measured."""
+        """The probability that a careful writer would cite it for this question.
+
+        None where it is not measured.
+        """
         return self.candidate.signals.get("relevance")
+
+    @property
+    def rating(self) -> str | None:
+        """The relevance in a word: strong, good or partial."""
+        return rating_of(self.relevance)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The words of content in the question that it has in no form."""
+        return missing_words(self.question, (self.candidate,))
 
     @property
     def score(self) -> float:
@@ -89,18 +113,18 @@ class ResultPassage:
 
     def to_json(self) -> PassageJson:
         """Return the passage as the JSON of every door has it."""
-        return candidate_json(self.candidate)
+        return candidate_json(self.candidate, self.question, cited=self.cited)
 
     def __str__(self) -> str:
         return self.text
 
     def __repr__(self) -> str:
-        return f"<passage {self.id} of {self.title!r}{_share(self.relevance, ', ')}>"
+        return f"<passage {self.id} of {self.title!r}{_rated(self)}>"
 
     def _repr_html_(self) -> str:
         return (
-            f"<strong>{escape(self.title)}</strong> {_share(self.relevance)}"
-            f"{_low(self.relevance)}<br>{escape(self.text)}"
+            f"<strong>{escape(self.title)}</strong>{_rated(self)}"
+            f"<br>{escape(self.text)}"
         )
 
 
@@ -129,24 +153,29 @@ class SearchResult(Found):
     @classmethod
     def of(cls, found: Found) -> Self:
         """Return *found* as something to look at."""
-        return cls(
-            **{field.name: getattr(found, field.name) for field in fields(Found)}
-        )
+        return cls(**{each.name: getattr(found, each.name) for each in fields(Found)})
 
     @property
     def passages(self) -> tuple[ResultPassage, ...]:
         """The passages that deserve to be cited, best first."""
-        return tuple(map(ResultPassage, self.selection.candidates))
+        return tuple(self)
+
+    @property
+    def context_passages(self) -> tuple[ResultPassage, ...]:
+        """The best of the rest, as many as were asked for; none of it is cited."""
+        question = self.request.question
+        return tuple(ResultPassage(c, question, cited=False) for c in self.context)
 
     def __len__(self) -> int:
         return len(self.selection.candidates)
 
     def __iter__(self) -> Iterator[ResultPassage]:
-        return iter(self.passages)
+        question = self.request.question
+        return (ResultPassage(c, question) for c in self.selection.candidates)
 
     def __getitem__(self, place: int) -> ResultPassage:
         """Return the passage at a place; the best one is at 0."""
-        return ResultPassage(self.selection.candidates[place])
+        return ResultPassage(self.selection.candidates[place], self.request.question)
 
     def __bool__(self) -> bool:
         """Whether there is anything to cite."""
@@ -193,7 +222,7 @@ class SearchResult(Found):
         if self.refused is not None:
             return self.refused.message
         return "\n\n".join(
-            f"[{place}] {passage.title}{_share(passage.relevance, ', ')}\n{passage}"
+            f"[{place}] {passage.title}{_rated(passage)}\n{passage}"
             for place, passage in enumerate(self, start=1)
         )
 
@@ -215,7 +244,7 @@ class SearchResult(Found):
         for name in ("relevance", "title", "passage"):
             table.add_column(name)
         for one in self:
-            table.add_row(_share(one.relevance), Text(one.title), Text(one.text))
+            table.add_row(one.rating, Text(one.title), Text(one.text))
         return table
 
     def _repr_html_(self) -> str:
@@ -321,9 +350,5 @@ def _bar(  # noqa: PLR0913 -- all of one line
     )
 
 
-def _share(relevance: float | None, before: str = "") -> str:
-    return "" if relevance is None else f"{before}{relevance:.0%}"
-
-
-def _low(relevance: float | None) -> str:
-    return " (low relevance)" if relevance is not None and relevance < LOW else ""
+def _rated(passage: ResultPassage) -> str:
+    return "" if passage.rating is None else f", {passage.rating}"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kept._runtime import Closing
-from kept.kernel.calibration import calibration_of, known_cosines
+from kept.kernel.calibration import Calibration, calibration_of, known_cosines
 from kept.kernel.filters import Filters, filters_given
 from kept.kernel.ports import Embedder
 from kept.kernel.presets import Configured, Parts, preset
@@ -100,6 +100,7 @@ class Selecting(Closing):
         intent: str = "other",
         item: str | None = None,
         pinned: Iterable[str] = (),
+        context: int = 0,
     ) -> Found:
         """Return those of *passages* that deserve to be cited, or a refusal.
 
@@ -116,6 +117,7 @@ class Selecting(Closing):
             intent=intent,
             item=item,
             pinned=frozenset(pinned),
+            context=context,
         )
         return self.answer(request, passages, given)
 
@@ -147,7 +149,7 @@ class Selecting(Closing):
         embedder_id = GIVEN_COSINES if embedder is None else embedder.id
         path = self.settings.calibration if embedder is not None else None
         calibration = calibration_of(embedder_id, Path(path) if path else None)
-        parts = self._parts(request, embedder)
+        parts = self._parts(request, embedder, calibration)
         configured = self._configured(request)
         plan = plan_for(
             configured.plan(parts, k=request.k, pins=bool(request.pinned)), given
@@ -165,7 +167,9 @@ class Selecting(Closing):
         chosen = preset(self.settings.preset)
         return Configured(chosen, chosen.configure())
 
-    def _parts(self, request: Request, embedder: Embedder | None) -> Parts:
+    def _parts(
+        self, request: Request, embedder: Embedder | None, calibration: Calibration
+    ) -> Parts:
         settings = self._configured(request).settings
         near = GIVEN_NEAR_MATCH if embedder is None else embedder.near_match_distance
         return Parts(
@@ -173,6 +177,7 @@ class Selecting(Closing):
             judge=self._models.judge(getattr(settings, "validation_model", "")),
             reranker=self._models.reranker(),
             known_cosines=embedder is not None and known_cosines(embedder.id),
+            floors=calibration.floors,
         )
 
     def _weights(self, request: Request) -> tuple[str, QueryTerms] | None:

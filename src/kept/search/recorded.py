@@ -188,6 +188,7 @@ def request_json(request: Request) -> dict[str, Any]:
         "item": request.item,
         "pinned": sorted(request.pinned),
         "attributes": dict(request.attributes),
+        "context": request.context,
     }
 
 
@@ -202,6 +203,8 @@ def request_of(tenant: str, question: str, shown: Mapping[str, Any]) -> Request:
         item=shown["item"],
         pinned=frozenset(shown["pinned"]),
         attributes=shown["attributes"],
+        # Queries recorded before there was a context asked for none.
+        context=shown.get("context", 0),
     )
 
 

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 from kept.ingest.receipts import Alias, LedgerRow, Receipt, StoredDocument
 from kept.kernel.model import Candidate, Chunk
 from kept.kernel.record import Decision, Refusal, Selection, Verdict
+from kept.search.answer.extractive import missing_words
 from kept.search.candidate_rows import candidate_rows
 from kept.search.retrieve import Fingerprints, Found
 
@@ -20,6 +21,9 @@ VERBS = {
     Verdict.ADDED: "added",
     Verdict.READ: "read",
 }
+
+# Wide enough that on collections left out each word keeps its promise.
+RATINGS = (("strong", 0.7), ("good", 0.4), ("partial", 0.0))
 
 
 class RefusalJson(TypedDict):
@@ -38,7 +42,11 @@ class FingerprintsJson(TypedDict):
 
 
 class PassageJson(TypedDict):
-    """A selected passage with all its signals."""
+    """A passage with all its signals, and whether it deserves to be cited.
+
+    *rating* puts its relevance into a word, *missing* are the words of content in the
+    question that it has in no form.
+    """
 
     chunk_id: str
     document_id: str
@@ -48,6 +56,9 @@ class PassageJson(TypedDict):
     text: str
     score: float
     relevance: float | None
+    rating: str | None
+    cited: bool
+    missing: list[str]
     protected: bool
     tags: list[str]
     signals: dict[str, float]
@@ -65,11 +76,12 @@ class RecordJson(TypedDict):
 
 
 class FoundJson(TypedDict):
-    """What a search found."""
+    """What a search found: *selected* is cited, *context* is not."""
 
     query: str
     refused: RefusalJson | None
     selected: list[PassageJson]
+    context: list[PassageJson]
     record: RecordJson
     fingerprints: FingerprintsJson
     timings: dict[str, float]
@@ -77,11 +89,12 @@ class FoundJson(TypedDict):
 
 def found_json(found: Found) -> FoundJson:
     """Return a search result as every door shows it."""
-    selection = found.selection
+    selection, question = found.selection, found.request.question
     return {
-        "query": found.request.question,
+        "query": question,
         "refused": refusal_json(found.refused),
-        "selected": [candidate_json(c) for c in selection.candidates],
+        "selected": [candidate_json(c, question) for c in selection.candidates],
+        "context": [candidate_json(c, question, cited=False) for c in found.context],
         "record": record_json(selection),
         "fingerprints": fingerprints_json(found.fingerprints),
         "timings": dict(found.timings),
@@ -107,9 +120,12 @@ def refusal_json(refused: Refusal | None) -> RefusalJson | None:
     }
 
 
-def candidate_json(candidate: Candidate) -> PassageJson:
-    """Return a selected passage with everything that was measured of it."""
+def candidate_json(
+    candidate: Candidate, question: str, *, cited: bool = True
+) -> PassageJson:
+    """Return a passage with everything that was measured of it for *question*."""
     chunk, document = candidate.chunk, candidate.document
+    relevance = candidate.signals.get("relevance")
     return {
         "chunk_id": chunk.id,
         "document_id": document.id,
@@ -118,11 +134,21 @@ def candidate_json(candidate: Candidate) -> PassageJson:
         "source_uri": document.source_uri,
         "text": chunk.text,
         "score": candidate.score,
-        "relevance": candidate.signals.get("relevance"),
+        "relevance": relevance,
+        "rating": rating_of(relevance),
+        "cited": cited,
+        "missing": list(missing_words(question, (candidate,))),
         "protected": candidate.protected,
         "tags": list(chunk.tags),
         "signals": dict(candidate.signals),
     }
+
+
+def rating_of(relevance: float | None) -> str | None:
+    """Put a relevance into a word: percentages promise more than is known."""
+    if relevance is None:
+        return None
+    return next(word for word, least in RATINGS if relevance >= least)
 
 
 def record_json(selection: Selection) -> RecordJson:

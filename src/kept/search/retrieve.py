@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from heapq import nsmallest
 from itertools import pairwise
 from operator import index
 
@@ -18,7 +19,7 @@ from kept.kernel.filters import Filters
 from kept.kernel.gate import turned_away
 from kept.kernel.model import Candidate, Query, Scalar
 from kept.kernel.ports import Embedder
-from kept.kernel.presets.plan import Plan
+from kept.kernel.presets.plan import MAX_K, Plan
 from kept.kernel.record import Refusal, Selection
 from kept.kernel.signals import QueryTerms
 from kept.models.embedders import questioned
@@ -50,6 +51,7 @@ class Request:
     item: str | None = None
     pinned: frozenset[str] = frozenset()
     attributes: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
+    context: int = 0
 
     def __post_init__(self) -> None:
         """Refuse what is of another kind; any whole number becomes a plain one."""
@@ -60,7 +62,14 @@ class Request:
             msg = f"filters are {self.filters!r}; expected Filters, as in {_NARROWED}"
             raise InputError(msg)
         if self.k is not None:
-            object.__setattr__(self, "k", _whole(self.k))
+            object.__setattr__(self, "k", _whole("k", self.k))
+        object.__setattr__(self, "context", _whole("context", self.context))
+        if not 0 <= self.context <= MAX_K:
+            msg = (
+                f"context is {self.context!r}; expected a whole number from 0 to "
+                f"{MAX_K}: how many passages to return beside those that are cited"
+            )
+            raise InputError(msg)
 
     def query(self) -> Query:
         """Return what the stages see of it."""
@@ -85,7 +94,8 @@ class Fingerprints:
 class Found:
     """The answer to a request: a selection or a refusal, and what it rests on.
 
-    *timings* are beside the record, never in it, and take no part in equality.
+    What is selected deserves to be cited. *timings* are beside the record, never in
+    it, and take no part in equality.
     """
 
     request: Request
@@ -95,6 +105,15 @@ class Found:
     timings: Mapping[str, float] = field(
         default_factory=dict, compare=False, hash=False
     )
+
+    @property
+    def context(self) -> tuple[Candidate, ...]:
+        """The best of the rest, as many as were asked for; none of it is cited."""
+        most = self.request.context
+        if not most:
+            return ()
+        best = nsmallest(most, self.selection.dropped, key=lambda c: (-c.score, c.id))
+        return tuple(best)
 
 
 @dataclass(frozen=True)
@@ -293,12 +312,12 @@ def nothing_relevant(selection: Selection) -> Refusal:
     )
 
 
-def _whole(k: int) -> int:
-    """Return *k* as Python's own int, because plans are cached by it."""
+def _whole(name: str, given: int) -> int:
+    """Return *given* as Python's own int, because plans are cached by k."""
     try:
-        return int(index(k))
+        return int(index(given))
     except TypeError:
-        msg = f"k is {k!r}; expected a whole number"
+        msg = f"{name} is {given!r}; expected a whole number"
         raise InputError(msg) from None
 
 

@@ -1,7 +1,7 @@
 """Candidates from tables of text, and what a stage decided, for tests of stages."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,12 +9,12 @@ import numpy as np
 from kept.kernel.model import Candidate, Chunk, Document, Query, Scalar
 from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool
-from kept.kernel.ports import Opinion
+from kept.kernel.ports import Opinion, Reading
 
 SIGNALS = (
     *("cosine", "distance", "bm25", "coverage", "bm25_share", "relevance"),
     *("in_dense", "in_keyword", "dense_norm", "keyword_norm", "fused", "composite"),
-    *("meaning", "wave"),
+    *("meaning", "wave", "first_look"),
 )
 
 DOCUMENT_FIELDS: tuple[tuple[str, str, Callable[[str], Any]], ...] = (
@@ -125,3 +125,30 @@ class ScriptedJudge:
             Opinion.ACCEPT if c.id in self.accepts else Opinion.REJECT
             for c in candidates
         ]
+
+
+@dataclass(frozen=True)
+class ScriptedReader:
+    """A reader that has a reading for each text; a text without one is not worth it.
+
+    It knows no question that begins with one of *foreign*.
+    """
+
+    readings: Mapping[str, Reading] = field(default_factory=dict, hash=False)
+    foreign: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Name the reader."""
+        return "scripted-reader"
+
+    def knows(self, question: str) -> bool:
+        """Return whether it would read for this question."""
+        return not question.startswith(self.foreign) if self.foreign else True
+
+    def read(
+        self, question: str, passages: Sequence[tuple[str, str]]
+    ) -> Sequence[Reading]:
+        """Return the reading of each text, in order."""
+        nothing = Reading(worth=-5.0)
+        return [self.readings.get(text, nothing) for _, text in passages]

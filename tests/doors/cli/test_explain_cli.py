@@ -19,8 +19,6 @@ from kept.knowledge_base.settings import Settings
 QUESTION = "When does the Leeds office open?"
 FLOORLESS = {
     "KEPT_RELEVANCE_FLOOR": "0",
-    "KEPT_RELEVANCE_SHARE": "0",
-    "KEPT_COSINE_FLOOR": "-1",
     "KEPT_NEAR_MATCH_DISTANCE": "0",
     "KEPT_TOP_K": "2",
 }

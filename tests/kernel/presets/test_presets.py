@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kept.errors import SettingsError
+from kept.kernel.calibration import shipped
 from kept.kernel.model import Candidate, Query
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.presets import PRESETS, Badge, GateRules, Parts, Plan, preset
@@ -14,7 +15,6 @@ from kept.kernel.presets.plan import Configured
 from kept.kernel.record import Selection
 from kept.kernel.stages import (
     AcceptedCap,
-    Answerable,
     AskJudge,
     CharBudget,
     Composite,
@@ -34,10 +34,10 @@ from kept.kernel.stages import (
     Pin,
     ProtectKeywordHit,
     ProtectNearMatches,
+    RankByRelevance,
     ReciprocalRankFusion,
     RelevanceFloor,
     RelevanceReranker,
-    RelevanceShare,
     ReservedTokenBudget,
     ScoreFloor,
     SmallDense,
@@ -48,7 +48,7 @@ from kept.kernel.stages import (
     TopK,
 )
 from kept.search.render import record_json
-from kept.testing.tables import ScriptedJudge, candidates
+from kept.testing.tables import ScriptedJudge, ScriptedReader, candidates
 
 WORST = "authority=low chunk_confidence=0 confidence=0 horizon=long_term"
 CAPS = {"educational": 5, "persuasive": 4, "story": 6} | dict.fromkeys(
@@ -80,7 +80,14 @@ FLAGS_OFF = [
 ]
 JUDGE = ScriptedJudge(frozenset())
 PARTS = Parts(near_match_distance=0.12)
-ALL_PARTS = Parts(near_match_distance=0.12, judge=JUDGE, reranker=RelevanceReranker())
+CALIBRATION = shipped("minilm-")
+READER = ScriptedReader({})
+ALL_PARTS = Parts(
+    near_match_distance=0.12,
+    judge=JUDGE,
+    reranker=RelevanceReranker(),
+    reading=(READER, CALIBRATION),
+)
 
 
 class LastFirst:
@@ -104,10 +111,8 @@ def test_default_guards_on_the_absolute_channel() -> None:
         Fuse(0.5, 0.5),
         ProtectNearMatches(0.12, borne_out=True),
         ProtectKeywordHit(0.5, "bm25_share", above_near=True),
-        Answerable(0.05),
-        RelevanceFloor(0.0025),
-        RelevanceShare(0.0175),
-        DenseFloor(0.15, 0.6, "cosine", "coverage"),
+        RankByRelevance(),
+        RelevanceFloor(0.3),
         DocumentLimit(4),
         Diversity(2, 0.15, 8),
         TopK(8, by="score"),
@@ -120,7 +125,7 @@ def test_default_with_everything_on() -> None:
         "default",
         ALL_PARTS,
         near_match_distance=0.05,
-        refuse_below=0.4,
+        cite="strict",
         validation_enable=True,
         max_chars=900,
         diversity="mmr",
@@ -131,10 +136,9 @@ def test_default_with_everything_on() -> None:
         ReciprocalRankFusion(),
         ProtectNearMatches(0.05, borne_out=True),
         ProtectKeywordHit(0.5, "bm25_share", above_near=True),
-        Answerable(0.4),
-        RelevanceFloor(0.0025),
-        RelevanceShare(0.0175),
-        DenseFloor(0.15, 0.6, "cosine", "coverage"),
+        Read(READER, CALIBRATION),
+        RankByRelevance(),
+        RelevanceFloor(0.5),
         OpportunisticRerank(RelevanceReranker(), 0.03, 0.30, 20, "relevance"),
         DocumentLimit(4),
         MaximalMarginalRelevance(8, 0.7, by="score"),

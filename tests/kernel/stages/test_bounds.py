@@ -9,7 +9,6 @@ from kept.kernel.model import Query
 from kept.kernel.pipeline import Stage
 from kept.kernel.record import Verdict
 from kept.kernel.stages import (
-    Answerable,
     DenseFloor,
     DistanceThresholds,
     MaxDistance,
@@ -19,7 +18,6 @@ from kept.kernel.stages import (
     ProtectNearMatches,
     RelevanceFloor,
     RelevanceReranker,
-    RelevanceShare,
     ScoreFloor,
     SmallDense,
     SoftScoreLimit,
@@ -68,11 +66,9 @@ BAND = OpportunisticRerank(RelevanceReranker(), at_least=0.45, below=0.6)
         (kept, MinSimilarity(0.6), "cosine={}", 0.6, -1),
         (kept, MinSimilarity(0.6, "half"), "cosine={}", 0.2, -1),
         (kept, RelevanceFloor(0.3), "relevance={}", 0.3, -1),
-        (kept, RelevanceShare(1.0), "relevance={}", 0.3, -1),
         (kept, ScoreFloor(0.45), "fused={}", 0.45, -1),
         (kept, DenseFloor(0.15), "dense_norm={} keyword_norm=0", 0.15, -1),
         (kept, DenseFloor(0.5, 0.9), "dense_norm=0.1 keyword_norm={}", 0.9, -1),
-        (kept, Answerable(0.3), "relevance={}", 0.3, -1),
         (ran, BAND, "fused={}", 0.45, -1),
     ],
 )
@@ -88,11 +84,9 @@ def test_a_bound_is_met_by_a_number_that_float32_put_beside_it(
     "If a chunk's semantic distance is within `near_match_distance`, it must survive
     ranking and appear in the final set".
     """
-    alone = isinstance(stage, RelevanceShare)
-
     assert passes(stage, row.format(bound))
     assert passes(stage, row.format(f"{bound + side * ERROR:.9f}"))
-    assert alone or not passes(stage, row.format(f"{bound + side * BEYOND:.9f}"))
+    assert not passes(stage, row.format(f"{bound + side * BEYOND:.9f}"))
 
 
 def test_the_upper_end_of_the_band_is_not_in_it() -> None:

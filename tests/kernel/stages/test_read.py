@@ -1,183 +1,155 @@
-"""Read: which passages are read, and what reading changes."""
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import pytest
 
-from kept.errors import BackendError
+from kept.errors import BackendError, SettingsError
 from kept.kernel.calibration import Calibration, Curve
 from kept.kernel.model import Query
+from kept.kernel.outcome import Outcome
 from kept.kernel.pipeline import Pipeline
 from kept.kernel.pool import Pool
 from kept.kernel.ports import Reading
-from kept.kernel.stages import Read
-from kept.testing.tables import candidates, decisions_in, ids
+from kept.kernel.stages import RankByRelevance, Read, RelevanceFloor
+from kept.testing.tables import ScriptedReader, candidates
 
-QUERY = Query(text="q")
-# Log-odds of 2 times what was read, between -3 and 3: .0025 to .9975.
-CALIBRATION = Calibration(
-    name="table",
+QUERY = Query(text="how many days of sick leave")
+# The relevance is what the reader says, whatever was measured before.
+ITS_WORD = Calibration(
+    name="word",
     embedder="*",
-    intercept=-6.0,
-    curves=(Curve("read_worth", (-3.0, 3.0), (0.0, 12.0)),),
+    intercept=-8.0,
+    curves=(Curve("read_worth", (-8.0, 8.0), (0.0, 16.0)),),
 )
+LEAVE = "Leave is 28 days. With an illness it is paid."
+SPAN = Reading(worth=2.0, answers=1.0, margin=3.0, start=9, end=16)
 
 
-@dataclass
-class TableReader:
-    """Reads a log-odds of worth from a table by the passage's text."""
-
-    worth: dict[str, float]
-    spans: dict[str, tuple[int, int]] = field(default_factory=dict)
-    languages: bool = True
-    asked: list[str] = field(default_factory=list)
-    id: str = "table"
-
-    def knows(self, question: str) -> bool:
-        """Return what the test says."""
-        return self.languages
-
-    def read(
-        self, question: str, passages: Sequence[tuple[str, str]]
-    ) -> Sequence[Reading]:
-        """Look every passage up."""
-        self.asked += [text for _, text in passages]
-        return [
-            Reading(
-                worth=self.worth[text],
-                margin=1.0 if text in self.spans else None,
-                start=self.spans.get(text, (0, 0))[0],
-                end=self.spans.get(text, (0, 0))[1],
-            )
-            for _, text in passages
-        ]
+def read(reader: ScriptedReader, table: str, **options: float) -> Outcome:
+    """Read a table of candidates."""
+    stage = Read(reader, ITS_WORD, **options)  # type: ignore[arg-type]  # numbers
+    return stage(QUERY, candidates(table))
 
 
-def test_a_passage_without_an_answer_leaves_with_what_was_read() -> None:
-    """Relevant at first look, and no answer in it: that is the reader's reason."""
-    pool = candidates("a 0.9 relevance=0.4\nb 0.8 relevance=0.3")
-    stage = Read(TableReader({"a": -3.0, "b": 0.0}), CALIBRATION, at_least=0.2)
+def evidence(outcome: Outcome) -> dict[str, tuple[str, dict[str, object]]]:
+    """Return reason and evidence of each candidate that was read."""
+    return {d.chunk_id: (d.reason, dict(d.evidence)) for d in outcome.decisions}
 
-    outcome = stage(QUERY, pool)
 
-    assert ids(outcome) == ["b"]
-    assert decisions_in(outcome) == [
-        (
-            "a",
-            "dropped",
-            "no_answer_in_passage",
-            {"relevance": 0.002472623, "at_least": 0.2, "first_look": 0.4},
-        ),
-        (
-            "b",
-            "read",
+def test_what_was_seen_becomes_the_relevance() -> None:
+    """The record has relevance before and after, the span and its sentence."""
+    reader = ScriptedReader({LEAVE: SPAN})
+
+    [one] = candidates("a 0.9 relevance=0.3")
+    pool = Pool.of([replace(one, chunk=replace(one.chunk, text=LEAVE))])
+    outcome = Read(reader, ITS_WORD)(QUERY, pool)
+
+    assert evidence(outcome) == {
+        "a": (
             "answer_in_passage",
-            {"relevance": 0.5, "at_least": 0.2, "first_look": 0.3},
-        ),
-    ]
+            {
+                "relevance": 0.880797078,
+                "first_look": 0.3,
+                "answer": "28 days",
+                "start": 9,
+                "end": 16,
+                "sentence": "Leave is 28 days.",
+            },
+        )
+    }
+    [kept] = outcome.kept
+    assert kept.signals["relevance"] == 0.880797078
+    assert kept.signals["first_look"] == 0.3
 
 
-def test_relevance_is_what_was_read_and_the_first_look_stays_beside_it() -> None:
-    """A weak first look can be lifted over the floor."""
-    pool = candidates("a 0.9 relevance=0.1")
-    stage = Read(TableReader({"a": 3.0}), CALIBRATION, at_least=0.2)
+def test_no_answer_is_an_outcome_and_drops_nothing() -> None:
+    """The floor after it decides; the reason says that no answer was seen."""
+    outcome = read(ScriptedReader(), "a 0.9 relevance=0.6 text=x")
 
-    [kept] = stage(QUERY, pool).kept
-
-    assert kept.signal("relevance") == 0.997527377
-    assert kept.signal("first_look") == 0.1
-    assert kept.signal("read_worth") == 3.0
-
-
-def test_only_the_best_few_that_are_worth_it_are_read() -> None:
-    """What no reading could lift is not read, nor is more than *at_most*."""
-    pool = candidates("""
-        a 0.9 relevance=0.019
-        b 0.8 relevance=0.02
-        c 0.7 relevance=0.5
-        d 0.6 relevance=0.3
-    """)
-    reader = TableReader(dict.fromkeys("abcd", 0.0))
-
-    first = Pipeline.of(Read(reader, CALIBRATION, at_least=0.2))(QUERY, pool)
-    everything, reader.asked = reader.asked, []
-    Pipeline.of(Read(reader, CALIBRATION, at_least=0.2, at_most=2))(QUERY, pool)
-
-    assert everything == ["b", "c", "d"]
-    assert reader.asked == ["c", "d"]
-    assert first.trace[0].facts == {"reader": "table", "read": 3}
-    unread = {c.id: c for c in first.candidates}["a"]
-    assert unread.signal("relevance") == unread.signal("first_look") == 0.019
-    assert "read_worth" not in unread.signals
+    assert [c.id for c in outcome.kept] == ["a"]
+    assert evidence(outcome) == {
+        "a": (
+            "no_answer_in_passage",
+            {"relevance": 0.006692851, "first_look": 0.6},
+        )
+    }
 
 
-def test_the_record_shows_the_span_and_its_sentence() -> None:
-    """What the reader took for the answer can be looked at."""
-    [candidate] = candidates("a 0.9 relevance=0.5")
-    text = "Leave is granted. It is 28 days. Ask early."
-    [candidate] = candidates("a 0.9 relevance=0.5 text=x")
-    candidate = _with_text(candidate, text)
-    reader = TableReader({text: 1.0}, {text: (24, 31)})
+def test_only_what_reading_can_change_is_read() -> None:
+    """The most relevant few, and none that no reading would lift over a floor."""
+    table = """
+        a 0.9 relevance=0.5 text=a
+        b 0.8 relevance=0.4 text=b
+        c 0.7 relevance=0.3 text=c
+        d 0.6 relevance=0.01 text=d
+    """
 
-    outcome = Read(reader, CALIBRATION, at_least=0.2)(QUERY, Pool.of([candidate]))
+    few = read(ScriptedReader(), table, at_most=2)
+    likely = read(ScriptedReader(), table)
 
-    [decision] = outcome.decisions
-    assert decision.evidence["answer"] == "28 days"
-    assert decision.evidence["sentence"] == "It is 28 days."
-    assert (decision.evidence["start"], decision.evidence["end"]) == (24, 31)
-
-
-def test_a_protected_passage_is_spared() -> None:
-    """Reading is a score, and protection shields from scores."""
-    pool = candidates("a 0.9 ! relevance=0.4")
-    stage = Read(TableReader({"a": -3.0}), CALIBRATION, at_least=0.2)
-
-    outcome = stage(QUERY, pool)
-
-    assert ids(outcome) == ["a"]
-    assert [(d.verdict, d.reason) for d in outcome.decisions] == [
-        ("spared", "no_answer_in_passage")
-    ]
+    assert sorted(evidence(few)) == ["a", "b"]
+    assert few.facts == {"reader": "scripted-reader", "read": 2}
+    assert sorted(evidence(likely)) == ["a", "b", "c"]
+    [*_, unread] = likely.kept
+    assert unread.signals["relevance"] == unread.signals["first_look"] == 0.01
 
 
 def test_a_question_in_another_language_is_not_read() -> None:
-    """The reader steps aside, and the facts say so."""
-    pool = candidates("a 0.9 relevance=0.4")
-    reader = TableReader({"a": -3.0}, languages=False)
+    """The reader steps aside, and the record says why."""
+    reader = ScriptedReader(foreign=("how",))
 
-    outcome = Read(reader, CALIBRATION, at_least=0.2)(QUERY, pool)
+    outcome = read(reader, "a 0.9 relevance=0.5 text=a")
 
-    assert ids(outcome) == ["a"]
-    assert reader.asked == []
-    assert outcome.facts == {"reader": "table", "read": 0, "language": "not known"}
-
-
-@pytest.mark.parametrize(
-    ("readings", "wrong"),
-    [
-        ([], "0 readings for 1 passages"),
-        ([Reading(worth=float("nan"))], "not a number"),
-    ],
-)
-def test_a_reader_that_breaks_its_promise_is_an_error(
-    readings: list[Reading], wrong: str
-) -> None:
-    """A missing or unusable reading is never taken for a low one."""
-
-    class Broken(TableReader):
-        def read(
-            self, question: str, passages: Sequence[tuple[str, str]]
-        ) -> Sequence[Reading]:
-            return readings
-
-    with pytest.raises(BackendError, match=wrong):
-        Read(Broken({}), CALIBRATION, at_least=0.2)(
-            QUERY, candidates("a 0.9 relevance=0.4")
-        )
+    assert outcome.facts == {
+        "reader": "scripted-reader",
+        "read": 0,
+        "language": "not known",
+    }
+    assert outcome.kept[0].signals["relevance"] == 0.5
 
 
-def _with_text(candidate, text):  # noqa: ANN001, ANN202 -- a table cannot hold spaces
-    from dataclasses import replace  # noqa: PLC0415
+def test_a_reader_that_loses_a_passage_is_refused() -> None:
+    """One reading for each passage, in order."""
 
-    return replace(candidate, chunk=replace(candidate.chunk, text=text))
+    class Short(ScriptedReader):
+        def read(self, question: str, passages: object) -> list[Reading]:  # type: ignore[override]
+            return []
+
+    with pytest.raises(BackendError, match="returned 0 readings for 1 passages"):
+        read(Short(), "a 0.9 relevance=0.5 text=a")
+
+
+def test_a_reading_that_is_no_number_is_refused() -> None:
+    """Nothing unreadable becomes a probability."""
+    reader = ScriptedReader({"a": Reading(worth=float("nan"))})
+
+    with pytest.raises(BackendError, match="not a number"):
+        read(reader, "a 0.9 relevance=0.5 text=a")
+
+
+def test_a_bound_out_of_range_is_refused() -> None:
+    """A stage cannot be built that could not work."""
+    with pytest.raises(SettingsError, match="read: worth_reading is 2"):
+        Read(ScriptedReader(), ITS_WORD, worth_reading=2)
+
+
+def test_the_order_is_that_of_the_number_shown() -> None:
+    """Read, rank, floor: the cited stand in the order of their relevance."""
+    reader = ScriptedReader({"b": Reading(worth=3.0), "c": Reading(worth=1.0)})
+    pipeline = Pipeline.of(
+        Read(reader, ITS_WORD), RankByRelevance(), RelevanceFloor(0.3)
+    )
+
+    found = pipeline(
+        QUERY,
+        candidates("""
+            a 0.9 relevance=0.9 text=a
+            b 0.5 relevance=0.1 text=b
+            c 0.7 relevance=0.4 text=c
+        """),
+    )
+
+    assert [(c.id, c.score) for c in found.candidates] == [
+        ("b", 0.952574127),
+        ("c", 0.731058579),
+    ]
+    assert [d.reason for _, d in found.explain("a")] == ["no_answer_in_passage"] * 2

@@ -8,13 +8,11 @@ from kept.errors import SettingsError
 from kept.kernel.model import Query
 from kept.kernel.pipeline import Stage
 from kept.kernel.stages import (
-    Answerable,
     DenseFloor,
     DistanceThresholds,
     MaxDistance,
     MinSimilarity,
     RelevanceFloor,
-    RelevanceShare,
     ScoreFloor,
 )
 from kept.testing.tables import candidates, decisions_in, ids
@@ -142,38 +140,6 @@ def test_the_fallback_threshold_counts_if_nothing_meets_the_strict_one() -> None
     ]
 
 
-def test_a_question_whose_best_candidate_is_weak_is_refused_as_a_whole() -> None:
-    """All go but the protected, and the facts say what was compared."""
-    outcome = Answerable(0.7)(QUERY, candidates("a 0.4\nb 0.3\nc 0.2 !\nd 0.1"))
-
-    compared = {"best": 0.4, "chance": 0.664, "at_least": 0.7}
-    assert ids(outcome) == ["c"]
-    assert outcome.facts == compared
-    assert decisions_in(outcome)[-1] == ("d", "dropped", "unanswerable", compared)
-
-
-def test_three_middling_candidates_are_worth_one_good_one() -> None:
-    """What counts is the chance that one of the best three is relevant."""
-    pool = candidates("a 0.4\nb 0.3\nc 0.2\nd 0.2")
-
-    assert Answerable(0.664)(QUERY, pool).pool is pool
-    assert not Answerable(0.665)(QUERY, pool).kept
-
-
-def test_one_good_candidate_makes_a_question_answerable() -> None:
-    """The bar is inclusive."""
-    pool = candidates("a 0.5\nb 0.3")
-
-    assert Answerable(0.5)(QUERY, pool).pool is pool
-
-
-def test_an_empty_pool_has_no_best_candidate() -> None:
-    """A missing score is not 0."""
-    facts = Answerable(0.5)(QUERY, candidates("")).facts
-
-    assert facts == {"best": None, "chance": None, "at_least": 0.5}
-
-
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -183,7 +149,6 @@ def test_an_empty_pool_has_no_best_candidate() -> None:
         ),
         (lambda: ScoreFloor(-0.1), "score_floor: at_least is -0.1"),
         (lambda: DenseFloor(0.1, 2), "dense_floor: waived_at is 2"),
-        (lambda: Answerable(7), "answerable: at_least is 7"),
         (lambda: MinSimilarity(-0.1, scale="half"), "min_similarity: at_least is -0.1"),
         (lambda: MaxDistance(3), "max_distance: at_most is 3"),
         (lambda: DistanceThresholds(0.5, 0.4), "fallback is 0.4; expected 0.5 to 2"),
@@ -197,27 +162,19 @@ def test_a_bound_out_of_range_is_refused(
         build()
 
 
-def test_weak_company_of_a_good_passage_is_dropped() -> None:
-    """A tenth of the best relevance is asked for; the best alone sets the bar."""
+def test_what_only_the_reader_doubts_leaves_for_its_reason() -> None:
+    """Both numbers are shown: before and after the passage was read."""
     pool = candidates("""
-        a 0.9 relevance=0.53
-        b 0.8 relevance=0.053
-        c 0.7 relevance=0.05
-        d 0.6 relevance=0.01 !
+        a 0.9 relevance=0.6 first_look=0.4
+        b 0.8 relevance=0.2 first_look=0.4
+        c 0.7 relevance=0.2 first_look=0.1
     """)
 
-    outcome = RelevanceShare(0.1)(QUERY, pool)
+    outcome = RelevanceFloor(0.3)(QUERY, pool)
 
-    assert ids(outcome) == ["a", "b", "d"]
+    compared = {"relevance": 0.2, "at_least": 0.3}
+    assert ids(outcome) == ["a"]
     assert decisions_in(outcome) == [
-        ("c", "dropped", "relevance_share", {"relevance": 0.05, "at_least": 0.053}),
-        ("d", "spared", "relevance_share", {"relevance": 0.01, "at_least": 0.053}),
+        ("b", "dropped", "no_answer_in_passage", {**compared, "first_look": 0.4}),
+        ("c", "dropped", "relevance_floor", compared),
     ]
-    assert outcome.facts == {"best": 0.53, "share": 0.1}
-
-
-def test_equally_weak_passages_are_left_to_the_floor() -> None:
-    """With nothing good beside them, a share of the best drops no candidate."""
-    pool = candidates("a 0.9 relevance=0.02\nb 0.8 relevance=0.01")
-
-    assert ids(RelevanceShare(0.5)(QUERY, pool)) == ["a", "b"]

@@ -306,7 +306,7 @@ def test_a_knowledge_base_lends_the_weights_of_its_words(make_base: Make) -> Non
 def test_the_overrides_of_a_tenant_count(make_base: Make) -> None:
     """A base's own floor is the floor of its selections."""
     base = make_base()
-    base.override({"relevance_floor": 0.99, "refuse_below": 0.99})
+    base.override({"relevance_floor": 0.99})
 
     assert base.select(QUESTION, handed(), scores="none").refused is not None
 

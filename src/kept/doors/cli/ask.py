@@ -26,11 +26,12 @@ from kept.doors.cli.output import (
     say_all,
     shortened,
 )
-from kept.doors.cli.search import Intent, K, Pin
+from kept.doors.cli.search import Context, Intent, K, Pin
 from kept.errors import KeptError
 from kept.search.answer.answer import verdict
 from kept.search.answer.ask import Asked, asked_json
 from kept.search.answer.citations import Citation
+from kept.search.render import rating_of
 from kept.search.retrieve import Request
 
 
@@ -49,6 +50,7 @@ def ask(
     filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
+    context: Context = 0,
     extractive: Annotated[
         bool,
         typer.Option(
@@ -77,6 +79,7 @@ def ask(
         k=k,
         filters=narrowed(types, tags, where, since, until, filters),
         intent=intent,
+        context=context,
         pinned=frozenset(pin or ()),
     )
     with (
@@ -158,7 +161,7 @@ def _name(citation: Citation) -> str:
 
 def _badges(citation: Citation) -> Iterable[str]:
     if citation.relevance is not None:
-        yield f"relevance {citation.relevance:.0%}"
+        yield f"{rating_of(citation.relevance)} ({citation.relevance:.0%})"
     if citation.low_relevance:
         yield "low relevance"
     yield "cited" if citation.cited else "not cited"

@@ -5,7 +5,6 @@ The fitting is loaded only when it is asked for.
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -63,7 +62,11 @@ def calibrate(
     ] = 0.95,
     among: Annotated[
         Literal["cited", "unanswerable"],
-        typer.Option("--among", help="The share of what false citations are."),
+        typer.Option(
+            "--among",
+            help="What --alpha is a share of: all citations, or the questions without "
+            "an answer.",
+        ),
     ] = "cited",
     output: Annotated[
         Path | None,
@@ -107,7 +110,7 @@ def calibrate(
         print_json(_as_json(fitted, path, alpha, floor))
         return
     _print(fitted, path)
-    _print_bars(fitted, floor)
+    _print_citing(fitted)
     if alpha is not None:
         _print_floor(alpha, confidence, floor, among)
 
@@ -156,7 +159,7 @@ def _as_json(
             }
             for row in fitted.after.table
         ],
-        "bars": asdict(fitted.bars),
+        "citing": {name: one.as_json() for name, one in fitted.citing.items()},
         "alpha": alpha,
         "floor": None
         if floor is None
@@ -200,12 +203,20 @@ def _print(fitted: "FittedCalibration", path: Path) -> None:
     say(f"to use it: KEPT_CALIBRATION={path}")
 
 
-def _print_bars(fitted: "FittedCalibration", floor: Floor | None) -> None:
-    bars = [f"KEPT_REFUSE_BELOW={fitted.bars.refuse_below:g}"]
-    if floor is None:
-        bars.append(f"KEPT_RELEVANCE_FLOOR={fitted.bars.relevance_floor:g}")
-    say(f"and with it: {' '.join(bars)}, which refuse on its scale about what the")
-    say("defaults refuse on the scale of the calibration that ships")
+def _print_citing(fitted: "FittedCalibration") -> None:
+    rows = [
+        (
+            name,
+            number(one.at_least),
+            f"{one.deserved} of {one.cited}",
+            f"{one.kept} of {one.answerable}",
+            f"{one.refused} of {one.unanswerable}",
+        )
+        for name, one in fitted.citing.items()
+    ]
+    say()
+    heads = ("KEPT_CITE", "floor", "citations deserved", "answers kept", "refused")
+    print_table(heads, rows)
 
 
 def _print_floor(

@@ -1,6 +1,6 @@
 """Asking: search, and the funnel behind the answer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -18,10 +18,10 @@ from kept.doors.cli.filter_options import (
 from kept.doors.cli.output import number, print_json, print_table, say, shortened
 from kept.kernel.counters import counters
 from kept.kernel.model import Candidate
-from kept.search.answer.extractive import extracts, snippet_of
+from kept.search.answer.extractive import extracts, missing_words, snippet_of
 from kept.search.candidate_rows import declared
 from kept.search.funnel import account, dropped_by, funnel_rows, latest_first
-from kept.search.render import found_json, short
+from kept.search.render import found_json, rating_of, short
 from kept.search.retrieve import Found
 
 SHOWN_DROPS = 15
@@ -29,6 +29,12 @@ MEASURED = ("relevance", "cosine", "coverage")
 
 K = Annotated[int | None, typer.Option("-k", "--top", help="How many come back.")]
 Pin = Annotated[list[str] | None, typer.Option("--pin", help="Force this chunk id in.")]
+Context = Annotated[
+    int,
+    typer.Option(
+        "--context", help="How many of the rest come back too; they are not cited."
+    ),
+]
 Intent = Annotated[str, typer.Option("--intent", help="Intent, for per-intent caps.")]
 
 
@@ -47,6 +53,7 @@ def search(
     filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
+    context: Context = 0,
     item: Annotated[
         str | None,
         typer.Option("--item", help="Item of a questionnaire, for few_shot."),
@@ -70,6 +77,7 @@ def search(
             k=k,
             filters=allowed,
             intent=intent,
+            context=context,
             item=item,
             pinned=pin or (),
         )
@@ -85,17 +93,33 @@ def print_found(found: Found) -> None:
     """Print the passages, or the refusal."""
     if found.refused is not None:
         say(found.refused.message)
-    quoted = extracts(found.request.question, found.selection.candidates)
-    for place, candidate in enumerate(found.selection.candidates, start=1):
+    _print_passages(found.request.question, found.selection.candidates, "[{}] ")
+    if found.context:
+        say("not cited:")
+        _print_passages(found.request.question, found.context, "  - ")
+
+
+def _print_passages(question: str, candidates: Sequence[Candidate], mark: str) -> None:
+    quoted = extracts(question, candidates)
+    for place, candidate in enumerate(candidates, start=1):
         document = candidate.document
-        shield = ", protected" if candidate.protected else ""
-        relevance = candidate.signals.get("relevance", 0.0)
         name = document.title or document.source_uri
-        say(f"[{place}] {f'{name}  ' if name else ''}({candidate.id})")
-        say(f"    relevance {relevance:.0%}, score {candidate.score:.3f}{shield}")
+        say(f"{mark.format(place)}{f'{name}  ' if name else ''}({candidate.id})")
+        say(f"    {', '.join(_standing(question, candidate))}")
         if document.source_uri:
             say(f"    {document.source_uri}")
         say(f"    {shortened(snippet_of(place, quoted, candidate.chunk.text), 300)}")
+
+
+def _standing(question: str, candidate: Candidate) -> Iterator[str]:
+    """Yield how relevant a passage is, and what it does not mention."""
+    relevance = candidate.signals.get("relevance")
+    if relevance is not None:
+        yield f"{rating_of(relevance)} ({relevance:.0%})"
+    if candidate.protected:
+        yield "protected"
+    if missing := missing_words(question, (candidate,)):
+        yield f"does not mention: {', '.join(missing)}"
 
 
 def print_funnel(found: Found) -> None:

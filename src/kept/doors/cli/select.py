@@ -17,7 +17,7 @@ from kept.doors.cli.filter_options import (
     narrowed,
 )
 from kept.doors.cli.output import print_json
-from kept.doors.cli.search import Intent, K, Pin, print_found, print_funnel
+from kept.doors.cli.search import Context, Intent, K, Pin, print_found, print_funnel
 from kept.errors import UnreadableSourceError
 from kept.ingest.sources import standard_input
 from kept.knowledge_base.select import Selecting
@@ -70,6 +70,7 @@ def select(
     filters: AsFilters = None,
     pin: Pin = None,
     intent: Intent = "other",
+    context: Context = 0,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show the funnel, stage by stage.")
     ] = False,
@@ -89,6 +90,7 @@ def select(
         k=k,
         filters=narrowed(types, tags, where, since, until, filters),
         intent=intent,
+        context=context,
         pinned=frozenset(pin or ()),
     )
     handed = _read(passages)

@@ -22,6 +22,7 @@ from kept.kernel.filters import (
     filters_json,
     filters_of,
 )
+from kept.kernel.presets.plan import MAX_K
 from kept.search.retrieve import Request
 from kept.search.select.json_lines import PassageLine
 from kept.stores.service.keys import Role
@@ -151,6 +152,12 @@ class SearchIn(Body):
     item: Name | None = Field(default=None, description="Item of a questionnaire.")
     pinned: Names = Field(default=[], description="Chunks or passages to force in.")
     preset: Name | None = Field(default=None, description="How passages are chosen.")
+    context: int = Field(
+        default=0,
+        ge=0,
+        le=MAX_K,
+        description="How many of the rest come back too; they are not cited.",
+    )
 
     def request(self, tenant: str) -> Request:
         """Return the request of the library."""
@@ -162,6 +169,7 @@ class SearchIn(Body):
             intent=self.intent,
             item=self.item,
             pinned=frozenset(self.pinned),
+            context=self.context,
         )
 
 

@@ -1,16 +1,16 @@
 """A calibration refitted to your own judgements, measured on held-out questions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kept.errors import InputError
+from kept.evaluation.calibrate.citing import Citing, citing_at
 from kept.evaluation.calibrate.fit import Prior, fitted
 from kept.evaluation.calibrate.floors import CONFIDENCE, Among, Floor, choose_floor
 from kept.evaluation.calibrate.pairs import Judgement, Pairs, judged_pairs
-from kept.evaluation.calibrate.shipped_bars import Bars, carried
 from kept.evaluation.probability_scores import (
     ReliabilityBin,
     auroc,
@@ -65,8 +65,8 @@ class FittedCalibration:
     """A refit with figures *before* and *after*, on held-out questions.
 
     *best* and *deserved* hold for each question the relevance of its best passage,
-    under a fit without that question, and whether that passage is relevant. *bars*
-    are the thresholds of the ``default`` preset, carried over to the new scale.
+    under a fit without that question, and whether that passage is relevant. *citing*
+    is what each floor of the calibration cites of them.
     """
 
     calibration: Calibration
@@ -75,7 +75,7 @@ class FittedCalibration:
     after: Figures
     best: tuple[float, ...]
     deserved: tuple[bool, ...]
-    bars: Bars
+    citing: Mapping[str, Citing]
 
     def floor(
         self,
@@ -131,7 +131,6 @@ def refitted(  # noqa: PLR0913 -- what a fit depends on
     after = Figures.of(held_out, pairs.truths)
     best, deserved = _best_of_each(pairs, held_out)
     whole = _calibration(pairs, start, knots)
-    bars = carried(promised, whole.probabilities(pairs.signals))
     fitted_on = {
         "set": source,
         "questions": len(pairs.questions),
@@ -144,7 +143,6 @@ def refitted(  # noqa: PLR0913 -- what a fit depends on
         "fitted_on": [fitted_on],
         "started_from": start.id,
         "left_out": {"folds": FOLDS, **after.as_json()},
-        "bars": asdict(bars),
     }
     return FittedCalibration(
         calibration=replace(
@@ -155,7 +153,7 @@ def refitted(  # noqa: PLR0913 -- what a fit depends on
         after=after,
         best=best,
         deserved=deserved,
-        bars=bars,
+        citing=dict(citing_at(start.floors, held_out, pairs)),
     )
 
 
@@ -215,7 +213,8 @@ def _calibration(pairs: Pairs, start: Calibration, knots: Knots) -> Calibration:
         embedder=start.embedder,
         intercept=round(intercept, 6),
         curves=climbed(knots, found.tolist()),
-        latin_only=start.latin_only,
+        other_scripts=start.other_scripts,
+        floors=start.floors,
     )
 
 

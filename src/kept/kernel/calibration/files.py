@@ -9,7 +9,7 @@ from typing import Any
 
 from kept.errors import InputError, UnreadableSourceError
 from kept.kernel.calibration.curves import Curve
-from kept.kernel.calibration.model import ANY_EMBEDDER, Calibration
+from kept.kernel.calibration.model import ANY_EMBEDDER, FLOORS, Calibration
 
 FORMAT = 1
 SHIPPED = ("minilm", "hash", "words")
@@ -55,16 +55,14 @@ def save(calibration: Calibration, path: Path) -> None:
 
 def as_text(calibration: Calibration) -> str:
     """Return the calibration as it stands in a file."""
+    other = calibration.other_scripts
     content = {
         "format": FORMAT,
         "name": calibration.name,
         "embedder": calibration.embedder,
-        "latin_only": calibration.latin_only,
-        "intercept": calibration.intercept,
-        "curves": [
-            {"signal": c.signal, "knots": list(c.knots), "values": list(c.values)}
-            for c in calibration.curves
-        ],
+        **_numbers(calibration),
+        "other_scripts": None if other is None else _numbers(other),
+        "floors": dict(calibration.floors),
         "provenance": dict(calibration.provenance),
     }
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
@@ -75,19 +73,52 @@ def parsed(text: str, source: str) -> Calibration:
     try:
         content = json.loads(text)
         _demand_format(content["format"])
-        return Calibration(
+        other = content.get("other_scripts")
+        return _calibration(
+            content,
             name=str(content["name"]),
             embedder=str(content["embedder"]) or ANY_EMBEDDER,
-            intercept=float(content["intercept"]),
-            curves=tuple(_curve(each) for each in content["curves"]),
-            latin_only=bool(content.get("latin_only", False)),
+            other_scripts=None if other is None else _calibration(other),
             provenance=content.get("provenance", {}),
+            floors={**FLOORS, **_floors(content.get("floors", {}))},
         )
     except (ValueError, KeyError, TypeError, InputError) as error:
         what = f"{type(error).__name__}: {error}"
         raise UnreadableSourceError(
             source, f"it is no calibration ({what})", "write one with 'kept calibrate'"
         ) from error
+
+
+def _numbers(calibration: Calibration) -> dict[str, Any]:
+    return {
+        "intercept": calibration.intercept,
+        "curves": [
+            {"signal": c.signal, "knots": list(c.knots), "values": list(c.values)}
+            for c in calibration.curves
+        ],
+    }
+
+
+def _calibration(
+    content: Mapping[str, Any],
+    name: str = "other scripts",
+    embedder: str = ANY_EMBEDDER,
+    **more: Any,  # noqa: ANN401 -- fields of a calibration
+) -> Calibration:
+    return Calibration(
+        name=name,
+        embedder=embedder,
+        intercept=float(content["intercept"]),
+        curves=tuple(_curve(each) for each in content["curves"]),
+        **more,
+    )
+
+
+def _floors(content: Mapping[str, Any]) -> Mapping[str, float]:
+    if strange := sorted(content.keys() - FLOORS.keys()):
+        msg = f"it has floors named {strange}, expected some of {sorted(FLOORS)}"
+        raise InputError(msg)
+    return {name: float(floor) for name, floor in content.items()}
 
 
 def _demand_format(found: object) -> None:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,10 @@ ANY_EMBEDDER = "*"
 # Half of a question's words bear a cosine of 1 out; with none of them shared,
 # similarity counts for nothing.
 PER_SHARE = 2.0
+# For a calibration that names none: what a probability means, taken at its word.
+FLOORS: Mapping[str, float] = MappingProxyType(
+    {"strict": 0.5, "balanced": 0.3, "generous": 0.15}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +34,12 @@ class Calibration:
     to any if that is ``*``. The relevance of a candidate depends on its own signals
     alone. *provenance* says what it was fitted on and how it did on data left out.
 
-    With *latin_only*, the embedder was taught one script: texts in another are all
-    near to each other, whatever they say. For a question in such a script, the
-    cosine counts for no more than shared words bear out (``meaning``).
+    An embedder that was taught one script finds all texts in another near to each
+    other, whatever they say. With *other_scripts*, a question in such a script is
+    judged by that calibration, which reads words; its candidates have ``meaning``,
+    the cosine as far as shared words bear it out.
+
+    *floors* are relevances to cite from, by how sure a citation has to be.
     """
 
     name: str
@@ -41,7 +49,8 @@ class Calibration:
     provenance: Mapping[str, Any] = field(
         default_factory=dict, compare=False, hash=False, repr=False
     )
-    latin_only: bool = False
+    other_scripts: "Calibration | None" = None
+    floors: Mapping[str, float] = field(default_factory=lambda: FLOORS, hash=False)
 
     @property
     def id(self) -> str:
@@ -50,7 +59,7 @@ class Calibration:
             self.embedder,
             self.intercept,
             [(c.signal, c.knots, c.values) for c in self.curves],
-            *(["latin_only"] if self.latin_only else []),
+            *([self.other_scripts.id] if self.other_scripts else []),
         )
         # The digest covers only what decides a relevance: provenance may be corrected
         # without changing fingerprints.
@@ -91,21 +100,15 @@ class Calibration:
         """
         pool = Pool.of(candidates)
         pool.demand_new("calibration", "relevance")
-        measured = {name: pool.readings(name) for name in self.signals}
-        if self.latin_only and not in_latin_script(question):
-            meaning = _borne_out(pool)
-            measured |= _read_by(meaning, pool)
-            pool = pool.measured(meaning=meaning)
-        return pool.measured(relevance=self.probabilities(measured))
+        judge = self
+        if self.other_scripts is not None and not in_latin_script(question):
+            judge = self.other_scripts
+            pool = pool.measured(meaning=_borne_out(pool))
+        measured = {name: pool.readings(name) for name in judge.signals}
+        return pool.measured(relevance=judge.probabilities(measured))
 
 
 def _borne_out(pool: Pool) -> Floats:
     """Return the cosine, or twice the share of the question's words if that is less."""
     most = np.round(PER_SHARE * pool.readings("coverage"), PLACES)
     return np.minimum(pool.readings("cosine"), most)
-
-
-def _read_by(meaning: Floats, pool: Pool) -> dict[str, Floats]:
-    """Return the signals that rest on the cosine, resting on *meaning* instead."""
-    strength = np.maximum(meaning, pool.readings("focus"))
-    return {"cosine": meaning, "strength": strength}

@@ -10,10 +10,8 @@ from kept.kernel.presets.configuration import PresetSettings
 from kept.kernel.presets.plan import MAX_K, Badge, GateRules, Parts, Plan, Preset
 from kept.kernel.signals import PLACES
 from kept.kernel.stages import (
-    Answerable,
     AskJudge,
     CharBudget,
-    DenseFloor,
     Diversity,
     DocumentLimit,
     Fuse,
@@ -22,16 +20,14 @@ from kept.kernel.stages import (
     OpportunisticRerank,
     ProtectKeywordHit,
     ProtectNearMatches,
+    RankByRelevance,
+    Read,
     ReciprocalRankFusion,
     RelevanceFloor,
     RelevanceReranker,
-    RelevanceShare,
     TopK,
 )
 
-# A passage that covers this share of the question's words, by weight, is judged by its
-# relevance, whatever its cosine.
-COSINE_WAIVER = 0.6
 # These are the numbers of the tenant knowledge base, whose stages they are.
 ADJACENT_CHUNKS = 2
 DIVERSITY_GAP = 0.15
@@ -83,31 +79,17 @@ class DefaultSettings(PresetSettings):
         description="Protect the strongest keyword hit if its BM25 is at least this "
         "share of the question's ideal (none: protect no keyword hit)",
     )
-    relevance_floor: float = Field(
-        default=0.0025,
+    cite: Literal["strict", "balanced", "generous"] = Field(
+        default="balanced",
+        description="How sure a citation has to be: the floor on relevance at which "
+        "on collections left out {STRICT} (strict), {BALANCED} (balanced) or "
+        "{GENEROUS} (generous) in 10 citations were deserved",
+    )
+    relevance_floor: float | None = Field(
+        default=None,
         ge=0.0,
         le=1.0,
-        description="Cite nothing below this calibrated relevance",
-    )
-    relevance_share: float | None = Field(
-        default=0.0175,
-        ge=0.0,
-        le=1.0,
-        description="Cite nothing with less than this share of the best passage's "
-        "relevance (none: the floor alone decides)",
-    )
-    refuse_below: float | None = Field(
-        default=0.05,
-        ge=0.0,
-        le=1.0,
-        description="Refuse the question if the chance that one of its best three "
-        "passages is relevant is below this (none: the floor alone decides)",
-    )
-    cosine_floor: float = Field(
-        default=0.15,
-        ge=-1.0,
-        le=1.0,
-        description="Cite nothing below this cosine, unless the words waive it",
+        description="Cite nothing below this relevance (none: the floor of KEPT_CITE)",
     )
     rerank_from: float = Field(
         default=0.03,
@@ -137,14 +119,26 @@ class DefaultSettings(PresetSettings):
     gate_enable: bool = Field(
         default=True, description="Answer small talk with guidance, without a search"
     )
-    low_relevance: float = Field(
-        default=0.50, ge=0.0, le=1.0, description="Badge citations below this relevance"
-    )
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
         self.demand_order("rerank_from", "rerank_below")
         return self
+
+
+def filled(settings: DefaultSettings, parts: Parts) -> DefaultSettings:
+    """Put in the numbers of the embedder and its calibration where none are set."""
+    near, floor = bounds(settings, parts)
+    return settings.changed(near_match_distance=near, relevance_floor=floor)
+
+
+def bounds(settings: DefaultSettings, parts: Parts) -> tuple[float, float]:
+    """Return the distance within which a match is near, and the floor to cite from."""
+    near, floor = settings.near_match_distance, settings.relevance_floor
+    return (
+        parts.near_match_distance if near is None else near,
+        parts.floors[settings.cite] if floor is None else floor,
+    )
 
 
 def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
@@ -158,7 +152,7 @@ def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
         gate=GateRules(ask_knowledge_base=True)
         if settings.guardrails_enable and settings.gate_enable
         else None,
-        badge=Badge("relevance", settings.low_relevance),
+        badge=Badge("relevance"),
     )
 
 
@@ -168,23 +162,19 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
     Where all passages are near, like a hundred invoices with one layout, the words show
     which one was asked for: limits serve the protected by score, which combines both.
     """
-    near = settings.near_match_distance
+    near, floor = bounds(settings, parts)
     protect_keyword = settings.keyword_protection
-    refuse_below, share = settings.refuse_below, settings.relevance_share
     max_chars = settings.max_chars
     mmr = settings.diversity == "mmr"
     return Pipeline.of(
         fusion(settings, parts),
-        ProtectNearMatches(
-            parts.near_match_distance if near is None else near, borne_out=True
-        ),
+        ProtectNearMatches(near, borne_out=True),
         None
         if protect_keyword is None
         else ProtectKeywordHit(protect_keyword, "bm25_share", above_near=True),
-        None if refuse_below is None else Answerable(refuse_below),
-        RelevanceFloor(settings.relevance_floor),
-        None if share is None else RelevanceShare(share),
-        DenseFloor(settings.cosine_floor, COSINE_WAIVER, "cosine", "coverage"),
+        None if parts.reading is None else Read(*parts.reading),
+        RankByRelevance(),
+        RelevanceFloor(floor),
         rerank(settings, parts),
         DocumentLimit(settings.document_limit),
         # Directly before the places are given: it has to know who will be cited.
@@ -242,6 +232,7 @@ DEFAULT = Preset(
     settings=DefaultSettings,
     k_setting="top_k",
     build=build,
+    filled=filled,
     judge_setting="validation_enable",
     reranks=True,
 )

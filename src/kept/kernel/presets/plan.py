@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 from kept.errors import SettingsError
+from kept.kernel.calibration.model import FLOORS, Calibration
 from kept.kernel.pipeline import Pipeline
-from kept.kernel.ports import Judge, Reranker
+from kept.kernel.ports import Judge, PassageReader, Reranker
 from kept.kernel.presets.configuration import PresetSettings
 from kept.kernel.stages import Pin
 
@@ -22,7 +23,9 @@ class Parts:
 
     *near_match_distance* and *distance_thresholds* are the embedder's own; the
     thresholds of the near-match document are for those that have none. With
-    *known_cosines*, what a cosine of the embedder means has been measured.
+    *known_cosines*, what a cosine of the embedder means has been measured. *floors*
+    are those of the calibration on relevance, by how sure a citation has to be.
+    *reading* is the reader with the calibration that its findings join.
     """
 
     near_match_distance: float
@@ -30,6 +33,8 @@ class Parts:
     judge: Judge | None = None
     reranker: Reranker | None = None
     known_cosines: bool = False
+    floors: Mapping[str, float] = field(default_factory=lambda: FLOORS, hash=False)
+    reading: tuple[PassageReader, Calibration] | None = None
 
     def demand_judge(self, variable: str) -> Judge:
         """Return the judge that *variable* asks for, or refuse to start."""
@@ -56,10 +61,13 @@ class GateRules:
 
 @dataclass(frozen=True)
 class Badge:
-    """Which citations are marked as of low relevance: *signal* less than *below*."""
+    """Which citations are marked as of low relevance: *signal* less than *below*.
+
+    By default none is: what is cited has passed a floor that means something.
+    """
 
     signal: str = "relevance"
-    below: float = 0.50
+    below: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,12 @@ from kept.kernel.stages.diversity import (
     DocumentLimit,
     MaximalMarginalRelevance,
 )
-from kept.kernel.stages.fusion import Fuse, FuseAbsolute, ReciprocalRankFusion
+from kept.kernel.stages.fusion import (
+    Fuse,
+    FuseAbsolute,
+    RankByRelevance,
+    ReciprocalRankFusion,
+)
 from kept.kernel.stages.given import DropRepeats, OrderAsGiven
 from kept.kernel.stages.judge import AcceptedCap, AskJudge
 from kept.kernel.stages.limit import ExcerptCap, OnePerDocument, PerIntentCap, TopK
@@ -22,13 +27,11 @@ from kept.kernel.stages.read import Read
 from kept.kernel.stages.rerank import OpportunisticRerank, RelevanceReranker
 from kept.kernel.stages.tags import LabelRequired, TagFilter
 from kept.kernel.stages.threshold import (
-    Answerable,
     DenseFloor,
     DistanceThresholds,
     MaxDistance,
     MinSimilarity,
     RelevanceFloor,
-    RelevanceShare,
     ScoreFloor,
 )
 
@@ -36,7 +39,6 @@ __all__ = [
     "ORDERING",
     "STAGES",
     "AcceptedCap",
-    "Answerable",
     "AskJudge",
     "CharBudget",
     "Composite",
@@ -59,11 +61,11 @@ __all__ = [
     "Pin",
     "ProtectKeywordHit",
     "ProtectNearMatches",
+    "RankByRelevance",
     "Read",
     "ReciprocalRankFusion",
     "RelevanceFloor",
     "RelevanceReranker",
-    "RelevanceShare",
     "ReservedTokenBudget",
     "ScoreFloor",
     "SmallDense",
@@ -79,7 +81,6 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
         stage.name: stage
         for stage in (
             AcceptedCap,
-            Answerable,
             AskJudge,
             CharBudget,
             Composite,
@@ -102,10 +103,10 @@ STAGES: Mapping[str, type[Stage]] = MappingProxyType(
             Pin,
             ProtectKeywordHit,
             ProtectNearMatches,
+            RankByRelevance,
             Read,
             ReciprocalRankFusion,
             RelevanceFloor,
-            RelevanceShare,
             ReservedTokenBudget,
             ScoreFloor,
             SmallDense,

@@ -174,3 +174,21 @@ def _ranks(pool: Pool, leg: str, signal: str) -> Floats:
     ranks = np.zeros(len(pool.roll.rows))
     ranks[order] = np.arange(1.0, len(order) + 1)
     return ranks[pool.rows]
+
+
+@dataclass(frozen=True)
+class RankByRelevance:
+    """Score by relevance, so that the order agrees with the number that is shown.
+
+    Each wave of recall follows the one before it.
+    """
+
+    name: ClassVar[str] = "rank_by_relevance"
+
+    def __call__(self, query: Query, pool: Pool) -> Outcome:
+        """Take relevance for the score."""
+        relevance = pool.readings("relevance")
+        if pool.holds("wave"):
+            below = WAVE_STEP * pool.readings("wave")
+            relevance = (relevance - below).round(PLACES)
+        return Outcome(pool.scored(relevance))

@@ -12,7 +12,7 @@ from kept.kernel.model import Query, Scalar
 from kept.kernel.outcome import Outcome
 from kept.kernel.pool import Pool, Rows
 from kept.kernel.ports import PassageReader, Reading
-from kept.kernel.record import DROPPED, SPARED, Decision, Reason, Verdict, decided
+from kept.kernel.record import Decision, Reason, Verdict, decided
 from kept.kernel.signals import PLACES, Floats
 from kept.kernel.stages.bounds import demand
 from kept.text.sentences import sentence_around
@@ -22,36 +22,32 @@ LONGEST_SENTENCE = 400
 
 @dataclass(frozen=True)
 class Read:
-    """Read the few candidates that may be cited, and drop those without an answer.
+    """Read the few candidates that may be cited; what was seen decides with the rest.
 
     Read are the *at_most* most relevant whose relevance is at least *worth_reading*:
-    below that no reading lifts a passage over the floor. What the reader saw joins the
+    below that no reading lifts a passage over a floor. What the reader saw joins the
     *calibration*, whose result takes the place of ``relevance``; what it was before
-    stays as ``first_look``. A passage that was over the floor *at_least* and is below
-    it now leaves for ``no_answer_in_passage``. For a question in a language that the
-    reader does not know, nothing is read.
+    stays as ``first_look``. For a question in a language that the reader does not
+    know, nothing is read. It drops nothing: that is for the floor after it.
     """
 
     name: ClassVar[str] = "read"
 
     reader: PassageReader
     calibration: Calibration
-    at_least: float
     worth_reading: float = 0.02
     at_most: int = 8
 
     def __post_init__(self) -> None:
-        demand(self.name, "at_least", self.at_least, 0.0, 1.0)
         demand(self.name, "worth_reading", self.worth_reading, 0.0, 1.0)
         demand(self.name, "at_most", self.at_most, 1)
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
-        """Read once for all that are worth it, then hold each against the floor."""
-        before = pool.readings("relevance")
-        pool = pool.measured(first_look=before)
+        """Read once what is worth it, and measure its relevance again."""
         if not self.reader.knows(query.text):
             facts: dict[str, Scalar] = {"read": 0, "language": "not known"}
             return Outcome(pool, facts={"reader": self.reader.id, **facts})
+        pool = pool.measured(first_look=pool.readings("relevance"))
         rows = self._worth_reading(pool)
         facts = {"reader": self.reader.id, "read": len(rows)}
         if not len(rows):
@@ -59,13 +55,20 @@ class Read:
         passages = [_passage(pool, row) for row in rows.tolist()]
         readings = self._readings(query.text, passages)
         pool = _measured(pool, rows, readings, self.calibration)
-        seen = {
-            row: _seen(reading, text)
+
+        def decide() -> Iterator[Decision]:
             for row, reading, (_, text) in zip(
                 rows.tolist(), readings, passages, strict=True
-            )
-        }
-        return self._sifted(pool, rows, seen, facts)
+            ):
+                evidence = {
+                    "relevance": pool.reading(row, "relevance"),
+                    "first_look": pool.reading(row, "first_look"),
+                    **_seen(reading, text),
+                }
+                found = Reason.ANSWER_IN_PASSAGE if _answers(reading) else NOTHING_SEEN
+                yield decided(pool.roll.ids[row], Verdict.READ, found, evidence)
+
+        return Outcome(pool, decide=decide, facts=facts)
 
     def _worth_reading(self, pool: Pool) -> Rows:
         relevance = pool.readings("relevance")
@@ -88,41 +91,8 @@ class Read:
             raise BackendError(msg)
         return readings
 
-    def _sifted(
-        self,
-        pool: Pool,
-        rows: Rows,
-        seen: Mapping[int, Mapping[str, Scalar]],
-        facts: Mapping[str, Scalar],
-    ) -> Outcome:
-        protected = pool.protected
-        verdicts: dict[int, tuple[Verdict, Reason]] = {}
-        for row in rows.tolist():
-            enough = pool.reading(row, "relevance") >= self.at_least
-            if enough or pool.reading(row, "first_look") < self.at_least:
-                found = Reason.ANSWER_IN_PASSAGE if enough else _NOTHING_SEEN
-                verdicts[row] = Verdict.READ, found
-            else:
-                verdict = SPARED if row in protected else DROPPED
-                verdicts[row] = verdict, _NOTHING_SEEN
-        gone = [row for row, (verdict, _) in verdicts.items() if verdict is DROPPED]
 
-        def decide() -> Iterator[Decision]:
-            for row, (verdict, reason) in verdicts.items():
-                evidence = {
-                    "relevance": pool.reading(row, "relevance"),
-                    "at_least": self.at_least,
-                    "first_look": pool.reading(row, "first_look"),
-                    **seen[row],
-                }
-                yield decided(pool.roll.ids[row], verdict, reason, evidence)
-
-        stays = ~np.isin(pool.rows, gone)
-        kept = pool.keeping(pool.rows[stays])
-        return Outcome(kept, np.array(gone, np.intp), decide, facts)
-
-
-_NOTHING_SEEN = Reason.NO_ANSWER_IN_PASSAGE
+NOTHING_SEEN = Reason.NO_ANSWER_IN_PASSAGE
 
 
 def _passage(pool: Pool, row: int) -> tuple[str, str]:
@@ -153,9 +123,14 @@ def _column(values: Iterator[float | None]) -> Floats:
     return np.array([0.0 if v is None else round(v, PLACES) for v in values])
 
 
+def _answers(reading: Reading) -> bool:
+    """Return whether an answer was seen; without a span, whether it would be cited."""
+    return (reading.worth if reading.margin is None else reading.margin) > 0.0
+
+
 def _seen(reading: Reading, text: str) -> Mapping[str, Scalar]:
     """Return the span that answers and its sentence, if the reader saw one."""
-    if reading.margin is None or reading.end <= reading.start:
+    if not _answers(reading) or reading.end <= reading.start:
         return {}
     start, end = sentence_around(text, reading.start, reading.end)
     return {

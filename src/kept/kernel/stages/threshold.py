@@ -12,11 +12,12 @@ from kept.kernel.model import Query, Scalar
 from kept.kernel.outcome import Outcome, sifted
 from kept.kernel.pool import Pool
 from kept.kernel.record import DROPPED, SPARED, Decision, Drop, Reason, decided
-from kept.kernel.signals import BEST, PLACES, chance_of_one
 from kept.kernel.stages.bounds import demand, reaches, within
 
 # The signal of what an assist has injected.
 INJECTED = "injected"
+# The signal of what a passage's relevance was before it was read.
+FIRST_LOOK = "first_look"
 
 
 def floored(pool: Pool, signal: str, at_least: float, reason: Reason) -> Outcome:
@@ -70,7 +71,11 @@ def dropping(
 
 @dataclass(frozen=True)
 class RelevanceFloor:
-    """Drop candidates whose calibrated relevance is below *at_least*."""
+    """Drop candidates whose calibrated relevance is below *at_least*.
+
+    One that would pass but for what the reader saw, or did not see, leaves for
+    ``no_answer_in_passage``.
+    """
 
     name: ClassVar[str] = "relevance_floor"
 
@@ -81,30 +86,22 @@ class RelevanceFloor:
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's relevance against the floor."""
-        return floored(pool, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
+        outcome = floored(pool, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
+        if not (len(outcome.gone) and pool.holds(FIRST_LOOK)):
+            return outcome
 
+        def decide() -> Iterator[Decision]:
+            rows = {pool.id_of(row): row for row in pool.rows.tolist()}
+            for one in outcome.decide():
+                before = pool.reading(rows[one.chunk_id], FIRST_LOOK)
+                if not reaches(before, self.at_least):
+                    yield one
+                    continue
+                evidence = {**one.evidence, FIRST_LOOK: before}
+                reason = Reason.NO_ANSWER_IN_PASSAGE
+                yield decided(one.chunk_id, one.verdict, reason, evidence)
 
-@dataclass(frozen=True)
-class RelevanceShare:
-    """Drop candidates with less than the share *at_least* of the best relevance.
-
-    A passage that may be worth citing alone is weak company for a good one.
-    """
-
-    name: ClassVar[str] = "relevance_share"
-
-    at_least: float
-
-    def __post_init__(self) -> None:
-        demand(self.name, "at_least", self.at_least, 0.0, 1.0)
-
-    def __call__(self, query: Query, pool: Pool) -> Outcome:
-        """Hold each candidate's relevance against its share of the best."""
-        best = pool.first_wave().best("relevance") or 0.0
-        least = round(self.at_least * best, PLACES)
-        facts = {"best": best, "share": self.at_least}
-        weighed = floored(pool, "relevance", least, Reason.RELEVANCE_SHARE)
-        return weighed._replace(facts=facts)
+        return outcome._replace(decide=decide)
 
 
 @dataclass(frozen=True)
@@ -168,38 +165,6 @@ class DenseFloor:
         if bar is None or not reaches(waiver, bar):
             return shown
         return {**shown, self.waiver: waiver, "waived_at": bar}
-
-
-@dataclass(frozen=True)
-class Answerable:
-    """Drop everything unless one of the best three is likely enough to be relevant.
-
-    The chance is taken as if their relevances were independent. Several passages
-    that are each a little relevant say more than one of them does: at the same
-    share of refused questions that could be answered, fewer are cited that cannot.
-    """
-
-    name: ClassVar[str] = "answerable"
-
-    at_least: float
-
-    def __post_init__(self) -> None:
-        demand(self.name, "at_least", self.at_least, 0.0, 1.0)
-
-    def __call__(self, query: Query, pool: Pool) -> Outcome:
-        """Hold the chance of the best three against the bar."""
-        relevances = np.sort(pool.first_wave().readings("relevance"))
-        best = relevances[-BEST:].tolist()
-        chance = chance_of_one(best)
-        facts = {
-            "best": max(best, default=None),
-            "chance": chance,
-            "at_least": self.at_least,
-        }
-        if chance is None or reaches(chance, self.at_least):
-            return Outcome(pool, facts=facts)
-        drop = Drop.because(Reason.UNANSWERABLE, **facts)
-        return sifted(pool, lambda _: drop)._replace(facts=facts)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from kept.models.prompts import (
 )
 from kept.models.prompts.fence import fenced, neutral, nonce_for, summed
 from kept.search.answer.citations import (
-    LOW_RELEVANCE,
     Citation,
     MarkerCheck,
     citation,
@@ -137,7 +136,7 @@ class Answerer:
     secret: bytes = field(default=b"", repr=False)
     embedder: Embedder | None = None
     relevance: str = "relevance"
-    low_below: float = LOW_RELEVANCE
+    low_below: float = 0.0
     personal: bool = False
     record: Recorder = log_context
     parameters: Mapping[str, Scalar] = field(default_factory=dict, hash=False)

@@ -15,8 +15,10 @@ from kept.search.query_log import search_facts
 from kept.search.recorded import Recorded, recorded
 from kept.search.render import (
     FingerprintsJson,
+    PassageJson,
     RecordJson,
     RefusalJson,
+    candidate_json,
     fingerprints_json,
     record_json,
     refusal_json,
@@ -154,6 +156,7 @@ class AskedJson(AnswerJson):
 
     question: str
     refused: RefusalJson | None
+    context: list[PassageJson]
     search: RecordJson
     fingerprints: FingerprintsJson
     timings: dict[str, float]
@@ -166,6 +169,10 @@ def asked_json(asked: Asked) -> AskedJson:
         "question": found.request.question,
         **asked.answer.as_data(),
         "refused": refusal_json(found.refused),
+        "context": [
+            candidate_json(one, found.request.question, cited=False)
+            for one in found.context
+        ],
         "search": record_json(found.selection),
         "fingerprints": fingerprints_json(found.fingerprints),
         "timings": dict(asked.timings),

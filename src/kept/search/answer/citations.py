@@ -7,7 +7,6 @@ from typing import Any
 
 from kept.kernel.model import Candidate
 
-LOW_RELEVANCE = 0.50
 LONGEST_SNIPPET = 300
 
 _OPEN, _CLOSE, _COMMA = "[\\[\u3010]", "[\\]\u3011]", "[,;\uff0c\u3001]"

@@ -123,7 +123,7 @@ async def _page(
 def _thresholds(caller: Caller) -> list[Threshold]:
     """Return the settings that are numbers with bounds, with the tenant's values."""
     base = caller.base()
-    own, settings = base.overrides(), base.configured().settings
+    own, settings = base.overrides(), base.configured().filled(base.parts).settings
     found: list[Threshold] = []
     for name, field in type(settings).model_fields.items():
         value, (low, high) = getattr(settings, name), bounds_of(field)

@@ -16,7 +16,7 @@ if (form) {
 
   const line = () => {
     for (const mark of document.querySelectorAll(".plot .mark.trial")) mark.remove();
-    const names = { relevance_floor: 0, cosine_floor: 1 };
+    const names = { relevance_floor: 0 };
     const plot = document.querySelectorAll("#scores ~ .plots .plot")[names[setting.value]];
     const now = plot?.querySelector(".mark");
     if (!now || !(slider.max === "1.0" || slider.max === "1") || Number(slider.min) > 0) return;
