@@ -138,9 +138,8 @@ def calibration(
     pairs, collections = judged.pairs.where(kept), judged.collections[kept]
     weights = np.zeros(len(pairs))
     for each in np.unique(collections):
-        weights[collections == each] = (
-            1.0 / np.count_nonzero(collections == each) ** 0.5
-        )
+        inside = collections == each
+        weights[inside] = np.count_nonzero(inside) ** -0.5
     intercept, steps = fit(pairs, KNOTS[name], weights)
     made = Calibration(
         name=name,
@@ -186,10 +185,11 @@ def floors(judged: Judged, relevance: np.ndarray) -> dict[str, float]:
 
 def shown(one: Citing) -> str:
     """Return what a floor cites as cells of a table."""
+    refused = one.refused / max(1, one.unanswerable)
+    each = one.cited / (one.answerable + one.unanswerable)
     return (
         f"{one.at_least:.2f} | {one.precision or 0:.2f} | "
-        f"{one.kept / one.answerable:.2f} | {one.refused / max(1, one.unanswerable):.2f}"
-        f" | {one.cited / (one.answerable + one.unanswerable):.1f}"
+        f"{one.kept / one.answerable:.2f} | {refused:.2f} | {each:.1f}"
     )
 
 

@@ -43,17 +43,13 @@ def test_an_answer_comes_with_its_sources(visitor: Visitor) -> None:
         first.get_by_role("link", name="Working from home and abroad")
     ).to_be_visible()
     expect(first.get_by_role("meter", name="Relevance")).to_be_visible()
-    expect(
-        first.get_by_role("button", name=re.compile(r"^52\s% relevance"))
-    ).to_be_visible()
+    rated = re.compile(r"^(strong|good|partial) relevance")
+    expect(first.get_by_role("button", name=rated)).to_be_visible()
     expect(first.get_by_text("Low relevance")).to_be_hidden()
-    second = page.get_by_role("listitem", name="Source 2")
-    expect(second.get_by_text("Low relevance")).to_be_visible()
-    expect(second.get_by_text("Not quoted in the answer")).to_be_visible()
 
 
 def test_the_relevance_says_what_it_means(visitor: Visitor) -> None:
-    """Hovering or focusing the percentage shows an honest sentence; Escape hides it."""
+    """Hovering or focusing the word shows an honest sentence; Escape hides it."""
     page = visitor.goto("/ask")
     ask(page, LOW)
     answered(page)
@@ -69,7 +65,7 @@ def test_the_relevance_says_what_it_means(visitor: Visitor) -> None:
     page.keyboard.press("Escape")
 
     expect(tip).to_be_hidden()
-    expect(tip).to_contain_text(re.compile(r"about \d+ in 100 are relevant"))
+    expect(tip).to_contain_text(re.compile(r"About \d+ in 100 passages"))
     expect(tip).to_contain_text("it does not say whether the passage is true")
     expect(value).to_have_accessible_description(re.compile("estimate"))
 

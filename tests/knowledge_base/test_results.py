@@ -336,12 +336,12 @@ def test_markup_in_a_passage_is_text(base: KnowledgeBase) -> None:
 
 
 def test_the_terminal_gets_a_table(base: KnowledgeBase) -> None:
-    """Relevance as a percentage, markup as text."""
+    """Relevance as a word, markup as text."""
     stream = StringIO()
 
     Console(file=stream, width=160).print(base.search(QUESTION))
 
-    assert "%" in stream.getvalue()
+    assert "good" in stream.getvalue()
     assert HOSTILE in stream.getvalue()
 
 

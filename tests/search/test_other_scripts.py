@@ -46,6 +46,7 @@ def texts(request: pytest.FixtureRequest) -> tuple[str, ...]:
 def base(make_base: Make, texts: tuple[str, ...]) -> KnowledgeBase:
     """Return a knowledge base in one language, with MiniLM."""
     base = make_base(embedder="minilm")
+    base.override({"cite": "generous"})
     for text in texts:
         base.add(text)
     return base

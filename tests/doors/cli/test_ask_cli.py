@@ -38,8 +38,8 @@ def test_an_answer_is_followed_by_its_sources(store: Path) -> None:
     assert first == "The Leeds office opens at eight and closes at six. [1]"
     assert empty == ""
     assert name.startswith("[1] Leeds office  (d")
-    assert badges.startswith("    relevance ")
-    assert badges.endswith("%, cited")
+    assert badges.startswith("    good (")
+    assert badges.endswith("%), cited")
     assert uri == "    memo:Leed"
     assert snippet == f"    {FACTS[0]}"
     assert rest == [
@@ -47,15 +47,6 @@ def test_an_answer_is_followed_by_its_sources(store: Path) -> None:
         "Word for word from the sources; it seems to answer the question",
     ]
     assert ran.err == ""
-
-
-def test_a_weak_source_is_marked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The badge stands beside the relevance."""
-    monkeypatch.setenv("KEPT_LOW_RELEVANCE", "1.0")
-
-    ran = kept("ask", QUESTION)
-
-    assert "%, low relevance, cited" in ran.out
 
 
 def test_what_is_not_cited_is_only_named(store: Path) -> None:
@@ -66,8 +57,11 @@ def test_what_is_not_cited_is_only_named(store: Path) -> None:
     assert "faithfulness" not in ran.out
 
 
-def test_words_that_no_source_has_are_named(store: Path) -> None:
+def test_words_that_no_source_has_are_named(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As search engines do, under the passages that are close."""
+    monkeypatch.setenv("KEPT_RELEVANCE_FLOOR", "0.02")
     ran = kept("ask", "When does the Leeds office sauna open?")
 
     assert ran.out.startswith("These passages are close, but I do not see the answer")
@@ -81,7 +75,8 @@ def test_machines_get_one_object(store: Path) -> None:
     assert list(shown) == [
         *("question", "text", "kind", "supported", "faithfulness", "answers"),
         *("missing", "disagreements", "quotes", "citations"),
-        *("removed_markers", "record", "refused", "search", "fingerprints", "timings"),
+        *("removed_markers", "record", "refused", "context", "search"),
+        *("fingerprints", "timings"),
     ]
     assert shown["text"].endswith("[1]")
     assert shown["refused"] is None

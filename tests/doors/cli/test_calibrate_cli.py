@@ -131,28 +131,18 @@ def test_a_floor_is_explained_in_words(store: Path, tmp_path: Path) -> None:
     assert "Clopper-Pearson" in output
 
 
-def test_the_bars_are_printed_on_the_new_scale(store: Path, tmp_path: Path) -> None:
-    """A refit moves all relevances, so the defaults no longer mean what they did."""
+def test_what_each_setting_cites_is_printed(store: Path, tmp_path: Path) -> None:
+    """On questions left out of the fit: deserved citations, answers kept, refusals."""
     path = judged(store, tmp_path / "judged.jsonl")
 
     output = run(store, "--judgements", str(path))
     as_json = json.loads(run(store, "--judgements", str(path), "--json"))
 
-    bars = as_json["bars"]
-    assert f"KEPT_REFUSE_BELOW={bars['refuse_below']:g}" in output
-    assert f"KEPT_RELEVANCE_FLOOR={bars['relevance_floor']:g}" in output
-    calibration = load(store / "calibration.json", "hash-v1:512")
-    assert calibration.provenance["bars"] == bars
-
-
-def test_a_chosen_floor_is_the_only_one_printed(store: Path, tmp_path: Path) -> None:
-    """The floor of a promise takes the place of the carried one."""
-    path = judged(store, tmp_path / "judged.jsonl")
-
-    output = run(store, "--judgements", str(path), "--alpha", "0.3")
-
-    assert output.count("KEPT_RELEVANCE_FLOOR=") == 1
-    assert "KEPT_REFUSE_BELOW=" in output
+    assert list(as_json["citing"]) == ["strict", "balanced", "generous"]
+    one = as_json["citing"]["balanced"]
+    assert one["answerable"] == 36
+    assert 0 < one["deserved"] <= one["cited"]
+    assert f"{one['deserved']} of {one['cited']}" in output
 
 
 def test_known_items_need_no_judgements(store: Path) -> None:

@@ -47,19 +47,19 @@ def test_the_fallback_reads_no_cosine() -> None:
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_what_ships_says_where_it_comes_from(name: str) -> None:
-    """Date, sets, sizes and figures on sets left out of the fit are in the file."""
+    """Date, sizes and figures on collections left out of the fit are in the file."""
     embedder = {"minilm": "minilm-x", "hash": "hash-x", "words": "other"}[name]
 
     provenance = shipped(embedder).provenance
 
-    assert provenance["date"] == "2026-11-16"
-    assert provenance["weights"].keys() == provenance["left_out"].keys()
-    for figures in provenance["left_out"].values():
-        assert figures["questions"] > 0
-        assert figures["pairs"] > figures["relevant"] > 0
-        assert 0 < figures["brier"] < 1
-        assert 0 <= figures["calibration_error"] < 1
-        assert figures["auroc"] > 0.5
+    figures = provenance["left_out"]
+    assert provenance["questions"] >= 392
+    assert figures["pairs_auroc"] > 0.7
+    for setting in ("strict", "balanced", "generous"):
+        one = figures[setting]
+        assert 0 < one["deserved"] < one["cited"]
+        assert 0 < one["kept"] < one["answerable"]
+    assert all(0 <= error < 0.1 for error in figures["calibration_error"].values())
 
 
 def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:

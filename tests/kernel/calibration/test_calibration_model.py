@@ -182,7 +182,7 @@ def test_the_id_changes_with_every_number() -> None:
     changed = [
         replace(one, intercept=-1.000001),
         replace(one, embedder="minilm-"),
-        replace(one, latin_only=True),
+        replace(one, other_scripts=one),
         replace(one, curves=(Curve("cosine", (0.0, 1.0), (0.0, 1.000001)),)),
         replace(one, curves=(Curve("coverage", (0.0, 1.0), (0.0, 1.0)),)),
     ]
@@ -195,23 +195,24 @@ def test_the_id_changes_with_every_number() -> None:
     "question",
     ["Ποιο βουνό είναι το ψηλότερο;", "Кто написал роман?", "非洲最高的山", "ما هو؟"],
 )
-def test_nearness_in_an_unknown_script_needs_shared_words(question: str) -> None:
+def test_words_are_judged_in_an_unknown_script(question: str) -> None:
     """To an English model all Greek is alike: a cosine of .85 alone says nothing."""
     calibration = shipped("minilm-int8-v1:384")
 
     [far, near] = calibration(
         (
             candidate(cosine=0.85),
-            candidate(cosine=0.85, coverage=0.5, focus=0.35),
+            candidate(cosine=0.1, coverage=0.5, bm25_share=0.35),
         ),
         question,
     )
 
-    assert (far.signal("meaning"), near.signal("meaning")) == (0.0, 0.85)
-    assert far.signal("relevance") < 0.001
-    assert near.signal("relevance") == relevance(
-        calibration, cosine=0.85, coverage=0.5, focus=0.35
-    )
+    other = calibration.other_scripts
+    assert other is not None
+    assert (far.signal("meaning"), near.signal("meaning")) == (0.0, 0.1)
+    assert far.signal("relevance") == relevance(other, bm25_share=0.0)
+    assert near.signal("relevance") == relevance(other, bm25_share=0.35)
+    assert far.signal("relevance") < calibration.floors["generous"]
 
 
 @pytest.mark.parametrize("embedder", IDS)

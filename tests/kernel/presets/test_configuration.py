@@ -25,8 +25,8 @@ SHARE = "a number from 0 to 1"
         ("default", "top_k", 0, "a whole number from 1 to 1000"),
         ("default", "top_k", 1001, "a whole number from 1 to 1000"),
         ("default", "top_k", "many", "a whole number from 1 to 1000"),
-        ("default", "relevance_floor", 1.1, SHARE),
-        ("default", "relevance_floor", float("nan"), SHARE),
+        ("default", "relevance_floor", 1.1, f"{SHARE} or none"),
+        ("default", "relevance_floor", float("nan"), f"{SHARE} or none"),
         ("default", "max_chars", -5, "a whole number of at least 1 or none"),
         ("default", "near_match_distance", 3, "a number from 0 to 2 or none"),
         (

@@ -35,6 +35,7 @@ from kept.kernel.stages import (
     ProtectKeywordHit,
     ProtectNearMatches,
     RankByRelevance,
+    Read,
     ReciprocalRankFusion,
     RelevanceFloor,
     RelevanceReranker,
@@ -138,7 +139,7 @@ def test_default_with_everything_on() -> None:
         ProtectKeywordHit(0.5, "bm25_share", above_near=True),
         Read(READER, CALIBRATION),
         RankByRelevance(),
-        RelevanceFloor(0.5),
+        RelevanceFloor(CALIBRATION.floors["strict"], 0.5),
         OpportunisticRerank(RelevanceReranker(), 0.03, 0.30, 20, "relevance"),
         DocumentLimit(4),
         MaximalMarginalRelevance(8, 0.7, by="score"),
@@ -345,22 +346,22 @@ def test_validation_without_a_judge_is_refused_at_start(name: str, flag: str) ->
 @pytest.mark.parametrize(
     ("name", "gate", "legs", "badge"),
     [
-        ("default", GateRules(3, ask_knowledge_base=True), 2, "relevance"),
-        ("tenant_kb", GateRules(3), 2, "fused"),
-        ("few_shot", None, 1, "relevance"),
-        ("grants", None, 1, "relevance"),
-        ("near_match", None, 1, "relevance"),
+        ("default", GateRules(3, ask_knowledge_base=True), 2, Badge("relevance", 0)),
+        ("tenant_kb", GateRules(3), 2, Badge("fused", 0.5)),
+        ("few_shot", None, 1, Badge("relevance", 0)),
+        ("grants", None, 1, Badge("relevance", 0)),
+        ("near_match", None, 1, Badge("relevance", 0)),
     ],
 )
 def test_a_plan_says_what_surrounds_the_stages(
-    name: str, gate: GateRules | None, legs: int, badge: str
+    name: str, gate: GateRules | None, legs: int, badge: Badge
 ) -> None:
-    """Gate, legs of recall and the badge."""
+    """Gate, legs of recall and the badge, which only the tenant KB shows."""
     chosen = plan(name)
 
     assert chosen.gate == gate
     assert chosen.legs == ("dense", "keyword")[:legs]
-    assert chosen.badge == Badge(badge, 0.50)
+    assert chosen.badge == badge
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))

@@ -296,18 +296,20 @@ def test_citations_show_source_and_relevance() -> None:
         "cited": True,
         "scores": {"score": 0.8, "cosine": 0.7, "relevance": 0.8},
     }
-    assert second.low_relevance
+    assert not second.low_relevance
     assert not second.cited
 
 
 @pytest.mark.parametrize(
     ("relevance", "low"), [(0.5, False), (0.499, True), (None, False)]
 )
-def test_low_relevance_begins_below_a_half(
+def test_relevance_is_low_below_the_badge(
     relevance: float | None, *, low: bool
 ) -> None:
-    """Exactly 0.50 is not low; an unknown relevance is not low either."""
-    answer = Answerer()(QUESTION, Selection((passage("a", LEAVE, relevance),)))
+    """At a bar of 0.50, 0.50 is not low; an unknown relevance is not low either."""
+    pool = Selection((passage("a", LEAVE, relevance),))
+
+    answer = Answerer(low_below=0.5)(QUESTION, pool)
 
     assert answer.citations[0].low_relevance is low
 
@@ -613,7 +615,8 @@ def test_another_signal_can_be_shown_as_relevance() -> None:
     [candidate] = Selection((passage("a", LEAVE),)).candidates
     fused = replace(candidate, signals={"fused": 0.4})
 
-    answer = Answerer(relevance="fused")(QUESTION, Selection((fused,)))
+    answerer = Answerer(relevance="fused", low_below=0.5)
+    answer = answerer(QUESTION, Selection((fused,)))
 
     assert answer.citations[0].relevance == 0.4
     assert answer.citations[0].low_relevance

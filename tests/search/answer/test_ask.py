@@ -98,19 +98,19 @@ def test_filters_narrow_what_is_answered_from(facts: KnowledgeBase) -> None:
     assert asked.found.refused is not None
 
 
-def test_the_badge_of_the_preset_marks_weak_sources(
+def test_only_the_tenant_kb_marks_weak_sources(
     make_base: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The default preset shows relevance, the tenant-KB preset its fused score."""
-    monkeypatch.setenv("KEPT_LOW_RELEVANCE", "1.0")
-    weak = filled(make_base("default")).ask(QUESTION).answer.citations[0]
+    """What the default preset cites has passed a floor that means something."""
+    monkeypatch.setenv("RETRIEVAL_LOW_RELEVANCE", "1.0")
+    cited = filled(make_base("default")).ask(QUESTION).answer.citations[0]
     fused = filled(make_base("kb", preset="tenant_kb")).ask(QUESTION)
 
-    [best, *_] = fused.answer.citations
-    assert weak.low_relevance
-    assert weak.relevance == weak.scores["relevance"]
-    assert best.relevance == best.scores["fused"]
-    assert not best.low_relevance
+    best, weaker, *_ = fused.answer.citations
+    assert not cited.low_relevance
+    assert cited.relevance == cited.scores["relevance"]
+    assert best.relevance == best.scores["fused"] == 1.0
+    assert (best.low_relevance, weaker.low_relevance) == (False, True)
 
 
 def test_an_answer_is_recorded_like_a_query(facts: KnowledgeBase) -> None:

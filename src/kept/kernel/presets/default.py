@@ -1,5 +1,6 @@
 """The default preset: the best of the four, with floors that really refuse."""
 
+from collections.abc import Mapping
 from typing import Literal, Self
 
 from pydantic import AliasChoices, Field, model_validator
@@ -137,8 +138,19 @@ def bounds(settings: DefaultSettings, parts: Parts) -> tuple[float, float]:
     near, floor = settings.near_match_distance, settings.relevance_floor
     return (
         parts.near_match_distance if near is None else near,
-        parts.floors[settings.cite] if floor is None else floor,
+        floors(parts)[settings.cite] if floor is None else floor,
     )
+
+
+def floors(parts: Parts) -> Mapping[str, float]:
+    """Return the floors of the calibration that decides: the reader's, if one reads."""
+    return parts.floors if parts.reading is None else parts.reading[1].floors
+
+
+def unread_floor(settings: DefaultSettings, parts: Parts) -> float | None:
+    """Return the floor for questions that the reader does not read, if there is one."""
+    own = settings.relevance_floor is not None
+    return None if own or parts.reading is None else parts.floors[settings.cite]
 
 
 def build(settings: DefaultSettings, parts: Parts, k: int) -> Plan:
@@ -174,7 +186,7 @@ def guarded(settings: DefaultSettings, parts: Parts, k: int) -> Pipeline:
         else ProtectKeywordHit(protect_keyword, "bm25_share", above_near=True),
         None if parts.reading is None else Read(*parts.reading),
         RankByRelevance(),
-        RelevanceFloor(floor),
+        RelevanceFloor(floor, unread_floor(settings, parts)),
         rerank(settings, parts),
         DocumentLimit(settings.document_limit),
         # Directly before the places are given: it has to know who will be cited.

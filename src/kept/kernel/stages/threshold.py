@@ -74,20 +74,26 @@ class RelevanceFloor:
     """Drop candidates whose calibrated relevance is below *at_least*.
 
     One that would pass but for what the reader saw, or did not see, leaves for
-    ``no_answer_in_passage``.
+    ``no_answer_in_passage``. Where nothing was read the floor is *unread*: without a
+    reader no relevance is as sure.
     """
 
     name: ClassVar[str] = "relevance_floor"
 
     at_least: float
+    unread: float | None = None
 
     def __post_init__(self) -> None:
         demand(self.name, "at_least", self.at_least, 0.0, 1.0)
+        if self.unread is not None:
+            demand(self.name, "unread", self.unread, 0.0, 1.0)
 
     def __call__(self, query: Query, pool: Pool) -> Outcome:
         """Hold each candidate's relevance against the floor."""
-        outcome = floored(pool, "relevance", self.at_least, Reason.RELEVANCE_FLOOR)
-        if not (len(outcome.gone) and pool.holds(FIRST_LOOK)):
+        read = pool.holds(FIRST_LOOK)
+        floor = self.at_least if read or self.unread is None else self.unread
+        outcome = floored(pool, "relevance", floor, Reason.RELEVANCE_FLOOR)
+        if not (len(outcome.gone) and read):
             return outcome
 
         def decide() -> Iterator[Decision]:

@@ -15,7 +15,13 @@ from kept.kernel.ports import Embedder
 from kept.kernel.presets.plan import Plan
 from kept.kernel.record import Drop, Refusal, Selection, Step
 from kept.kernel.signals import PLACES, Floats, QueryTerms
-from kept.kernel.stages import ORDERING, DropRepeats, OpportunisticRerank, OrderAsGiven
+from kept.kernel.stages import (
+    ORDERING,
+    DropRepeats,
+    OpportunisticRerank,
+    OrderAsGiven,
+    RankByRelevance,
+)
 from kept.search.retrieve import Fingerprints, Found, Request, check_question, selected
 from kept.search.select.measure import Texts, embedded
 from kept.search.select.passages import PassagePool
@@ -23,6 +29,9 @@ from kept.search.select.score_meaning import Given, Scores
 from kept.text.tokens import count_tokens
 
 GIVEN_COSINES = "given"
+
+
+REORDERING = (OpportunisticRerank, RankByRelevance)
 
 
 def plan_for(plan: Plan, given: Given) -> Plan:
@@ -33,7 +42,7 @@ def plan_for(plan: Plan, given: Given) -> Plan:
     """
     stages: list[Stage] = [DropRepeats(), *plan.pipeline.stages]
     if given.order == "given":
-        stages = [one for one in stages if not isinstance(one, OpportunisticRerank)]
+        stages = [one for one in stages if not isinstance(one, REORDERING)]
         ordering = [n for n, one in enumerate(stages) if isinstance(one, ORDERING)]
         place = ordering[-1] + 1 if ordering else 1
         stages.insert(place, OrderAsGiven(given.scores.smaller_is_better))

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from kept.doors.http.problems import Problem
-from kept.search.render import short
+from kept.search.render import rating_of, short
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -58,7 +58,13 @@ def _templates() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters.update(
-        plain=plain, percent=percent, when=when, count=count, size=size, svg=Markup
+        plain=plain,
+        percent=percent,
+        rating=rating_of,
+        when=when,
+        count=count,
+        size=size,
+        svg=Markup,
     )
     templates.globals.update(asset=asset, themes=THEMES)
     return templates

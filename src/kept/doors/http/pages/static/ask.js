@@ -2,7 +2,6 @@
 
 import { element, events, Problem, percent, sayProblem } from "./kept.js";
 
-const LOW = 0.5;
 const LONGEST = 300;
 const $ = (id) => document.getElementById(id);
 const form = $("ask-form");
@@ -38,7 +37,7 @@ function source(one, marker) {
   part(item, "uri").textContent = one.source_uri;
   part(item, "text").textContent = one.text;
   snipped(item, one.text.length > LONGEST ? `${one.text.slice(0, LONGEST)}…` : one.text, one.text);
-  relevance(item.querySelector(".relevance"), one.relevance, `relevance-${marker}`);
+  relevance(item.querySelector(".relevance"), one.relevance, one.rating, `relevance-${marker}`);
   return item;
 }
 
@@ -47,7 +46,7 @@ function snipped(item, snippet, text) {
   part(item, "passage").hidden = snippet === text;
 }
 
-function relevance(node, value, id) {
+function relevance(node, value, rating, id) {
   if (value === null) {
     node.remove();
     return;
@@ -55,12 +54,10 @@ function relevance(node, value, id) {
   const meter = node.querySelector("meter");
   meter.value = value;
   meter.textContent = percent(value);
-  node.querySelector(".relevance-share").textContent = percent(value);
+  node.querySelector(".relevance-word").textContent = rating;
   node.querySelector(".relevance-value").setAttribute("aria-describedby", id);
   node.querySelector(".tip").id = id;
   node.querySelector(".tip-share").textContent = Math.round(value * 100);
-  node.querySelector(".tip-low").hidden = value >= LOW;
-  node.querySelector(".badge").hidden = value >= LOW;
 }
 
 function refused(answer) {
@@ -154,6 +151,7 @@ function finished(answer, paragraph, found) {
     const item = $(`source-${one.marker}`);
     snipped(item, one.snippet, found[one.marker - 1].text);
     part(item, "uncited").hidden = one.cited;
+    item.querySelector(".relevance .badge")?.toggleAttribute("hidden", !one.low_relevance);
   }
   noted(answer);
 }
