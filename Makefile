@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 EXTRAS := all
 DEMO_STORE := $(VENV)/demo-knowledge-base
 
-.PHONY: demo test tools check format bench bench-load bench-quality bench-peers mutations serve docs site sbom package check-install clean
+.PHONY: demo test tools check format bench bench-citations bench-load bench-quality bench-peers mutations serve docs site sbom package check-install clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -50,6 +50,10 @@ format: $(VENV)/.developing
 bench: $(VENV)/.developing
 	@$(BIN)/kept models install
 	@$(BIN)/python benchmarks/run.py
+
+bench-citations: $(VENV)/.developing
+	@$(BIN)/kept models install
+	@$(BIN)/python benchmarks/citations.py
 
 bench-load: $(VENV)/.developing
 	@$(BIN)/kept models install

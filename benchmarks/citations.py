@@ -1,4 +1,4 @@
-"""Citations: how much of what is cited deserves it; and the fit that relevance rests on.
+"""Citations: how much of what is cited deserves it, and the fit of relevance.
 
 Run ``python benchmarks/citations.py``, or ``--write`` to replace the calibrations that
 ship with Kept. Judged questions are read from ``reader/judged*.jsonl.xz`` in the folder
@@ -246,7 +246,7 @@ def main() -> None:
     arguments = parser.parse_args()
     files = [*sorted((DATA / "reader").glob("judged*.jsonl.xz")), *arguments.files]
     if not files:
-        raise SystemExit(f"there is no judged*.jsonl.xz in {DATA / 'reader'}")
+        parser.error(f"there is no judged*.jsonl.xz in {DATA / 'reader'}")
     judged = read(files)
     print(f"{len(judged.questions)} questions, {len(judged.pairs)} pairs")
     for name in arguments.names:

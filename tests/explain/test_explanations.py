@@ -559,7 +559,7 @@ def test_guardrails_are_not_switched_off_to_let_something_in(
     assert three.changes == two.changes == two.pairs == ()
     assert check_advisable(three) >= 3
     assert [a.name for a in three.pairs[0].assignments] == [
-        *("max_chars", "relevance_floor", "top_k")
+        *("relevance_floor", "top_k", "max_chars")
     ]
     assert any("no change of up to" in line for line in why_not_lines(two))
 

@@ -186,7 +186,7 @@ def test_a_single_good_hit_passes_the_absolute_floor_without_protection() -> Non
 def test_borderline_relevance_is_reranked_in_default() -> None:
     """Opportunistic rerank: the band that is never met on the fused score works."""
     default = preset("default")
-    pool = candidates("a 0.5 relevance=0.15\nb 0.49 relevance=0.2")
+    pool = candidates("a 0.5 relevance=0.35\nb 0.49 relevance=0.4")
 
     plan = default.plan(default.configure(), Parts(0.1, reranker=RelevanceReranker()))
     selection = plan.pipeline(QUERY, pool)

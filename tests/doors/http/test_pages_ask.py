@@ -66,7 +66,7 @@ def test_an_answer_stands_beside_its_sources(house: House) -> None:
     assert f'href="/documents/{receipt["document_id"]}#chunk-0"' in page
     assert "Leave &amp; absence" in page
     assert 'aria-describedby="relevance-1"' in page
-    assert "in 100 are relevant to the question" in page
+    assert "deserved a footnote under the answer" in page
     assert "does not say whether the passage is true" in page
     assert "Show the whole passage" in page
     assert "Word for word from the sources" in page

@@ -67,8 +67,8 @@ def test_a_setting_out_of_range_is_refused(
     [
         (
             "default",
-            {"rerank_from": 0.7},
-            "KEPT_RERANK_BELOW is 0.3; expected at least 0.7, which is KEPT_RERANK",
+            {"rerank_from": 0.9},
+            "KEPT_RERANK_BELOW is 0.7; expected at least 0.9, which is KEPT_RERANK",
         ),
         (
             "tenant_kb",

@@ -63,7 +63,7 @@ def test_each_preset_has_overrides_of_its_own(make_base: Make) -> None:
     [
         ({"top_k": "0"}, r"KEPT_TOP_K is '0'; expected a whole number from 1 to 1000"),
         ({"relevance_floor": 1.5}, r"KEPT_RELEVANCE_FLOOR is 1.5; expected a number"),
-        ({"rerank_from": 0.9}, r"KEPT_RERANK_BELOW is 0.3; expected at least 0.9"),
+        ({"rerank_from": 0.9}, r"KEPT_RERANK_BELOW is 0.7; expected at least 0.9"),
         (
             {"colour": "red"},
             r"there is no setting 'colour'; there are: .*KEPT_TOP_K \(",

@@ -140,7 +140,7 @@ def test_default_with_everything_on() -> None:
         Read(READER, CALIBRATION),
         RankByRelevance(),
         RelevanceFloor(CALIBRATION.floors["strict"], 0.5),
-        OpportunisticRerank(RelevanceReranker(), 0.03, 0.30, 20, "relevance"),
+        OpportunisticRerank(RelevanceReranker(), 0.03, 0.70, 20, "relevance"),
         DocumentLimit(4),
         MaximalMarginalRelevance(8, 0.7, by="score"),
         AskJudge(JUDGE),

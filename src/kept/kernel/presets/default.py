@@ -99,7 +99,7 @@ class DefaultSettings(PresetSettings):
         description="Rerank when the best relevance is at least this",
     )
     rerank_below: float = Field(
-        default=0.30, ge=0.0, le=1.0, description="... and less than this"
+        default=0.70, ge=0.0, le=1.0, description="... and less than this"
     )
     diversity: Literal["gap", "mmr", "off"] = Field(
         default="gap",
@@ -149,7 +149,9 @@ def floors(parts: Parts) -> Mapping[str, float]:
 
 def unread_floor(settings: DefaultSettings, parts: Parts) -> float | None:
     """Return the floor for questions that the reader does not read, if there is one."""
-    own = settings.relevance_floor is not None
+    named = floors(parts)[settings.cite]
+    # What is filled in from the calibration is no floor of one's own.
+    own = settings.relevance_floor not in (None, named)
     return None if own or parts.reading is None else parts.floors[settings.cite]
 
 
