@@ -1,12 +1,10 @@
 """Train the reader, which says whether a passage answers a question, and where.
 
-From data to weights in one script, for a machine with a GPU, torch, transformers,
-tokenizers, safetensors, scipy and numpy. FOLDER holds what ``training/pack.py`` wrote.
+From data to weights in one script, on a CPU (hours) or a GPU (minutes), with torch,
+tokenizers, safetensors and numpy. FOLDER holds what ``training/pack.py`` wrote, MODEL
+the weights and the tokenizer of MiniLM as ``kept models install`` keeps them.
 
-usage: python training/reader.py FOLDER --out OUT [--hold-out GROUP] [--teacher T.npz]
-
-A teacher is trained first (``--backbone mpnet``) and labels pairs that nobody judged;
-the student (``--backbone minilm``) learns from the labels and from the teacher.
+usage: python training/reader.py FOLDER MODEL --out OUT [--hold-out KIND,…]
 """
 
 import argparse
@@ -23,20 +21,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from encoder import DEVICE, WIDTH, Encoder
+from safetensors.torch import load_file
 from tokenizers import Tokenizer
 from torch.nn.functional import binary_cross_entropy_with_logits as bce
 from torch.nn.functional import cross_entropy
-from transformers import BertConfig, BertModel, MPNetConfig, MPNetModel
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-LONGEST = 384  # tokens of question and passage together
+LONGEST = 320  # tokens of question and passage together
 ANSWER_TOKENS = 40
-KINDS = {  # collections that count as one kind of documents when one is left out
-    "postgres": "docs",
-    "python": "docs",
-    "apache": "docs",
-    "handbook": "docs",
-}
 
 
 class Row(NamedTuple):
@@ -59,45 +51,20 @@ class Row(NamedTuple):
 
 
 class Reader(torch.nn.Module):
-    """An encoder with three outputs: worth citing, answers, and the span."""
+    """MiniLM with three outputs: worth citing, answers, and the span."""
 
-    def __init__(self, backbone: str, weights: dict[str, torch.Tensor]) -> None:
+    def __init__(self, model: Path, dropout: float = 0.1) -> None:
         super().__init__()
-        self.backbone = backbone
-        if backbone == "minilm":
-            layers = 1 + max(
-                int(name.split(".")[2]) for name in weights if ".layer." in name
-            )
-            config = BertConfig(
-                hidden_size=384,
-                num_hidden_layers=layers,
-                num_attention_heads=12,
-                intermediate_size=1536,
-            )
-            self.encoder = BertModel(config, add_pooling_layer=False)
-        else:
-            config = MPNetConfig(
-                vocab_size=30527, max_position_embeddings=514, layer_norm_eps=1e-5
-            )
-            self.encoder = MPNetModel(config, add_pooling_layer=False)
-        missing = self.encoder.load_state_dict(weights, strict=False).missing_keys
-        missing = [name for name in missing if "position_ids" not in name]
-        if missing:
-            msg = f"weights are missing: {missing[:5]}"
-            raise ValueError(msg)
-        width = config.hidden_size
-        # The first token and the mean together: both bases were trained to be averaged.
-        self.dense = torch.nn.Linear(2 * width, 192)
-        self.drop = torch.nn.Dropout(0.1)
+        self.encoder = Encoder(load_file(model / "model.safetensors"), dropout)
+        # The first token and the mean together: MiniLM was trained to be averaged.
+        self.dense = torch.nn.Linear(2 * WIDTH, 192)
+        self.drop = torch.nn.Dropout(dropout)
         self.judge = torch.nn.Linear(192, 2)
-        self.span = torch.nn.Linear(width, 2)
+        self.span = torch.nn.Linear(WIDTH, 2)
 
     def forward(self, ids, attention, passage):
         """Return the two logits of each pair, and a start and end logit per token."""
-        kinds = {"token_type_ids": passage} if self.backbone == "minilm" else {}
-        hidden = self.encoder(
-            input_ids=ids, attention_mask=attention, **kinds
-        ).last_hidden_state.float()
+        hidden = self.encoder(ids, passage, attention).float()
         mask = attention.unsqueeze(-1).float()
         mean = (hidden * mask).sum(1) / mask.sum(1)
         both = torch.cat([hidden[:, 0], mean], -1)
@@ -109,27 +76,6 @@ class Reader(torch.nn.Module):
         return judged, spans[..., 0], spans[..., 1]
 
 
-def unpacked(path: Path) -> dict[str, torch.Tensor]:
-    """Return weights; those stored as int8 (``name.q``, scales ``name.s``) expanded."""
-    found: dict[str, torch.Tensor] = {}
-    with np.load(path) as stored:
-        for name in stored.files:
-            if name.endswith(".s"):
-                continue
-            value = stored[name].astype(np.float32)
-            plain = name.removesuffix(".q")
-            if plain != name:
-                value = value * stored[f"{plain}.s"].astype(np.float32)
-            found[plain] = torch.from_numpy(value)
-    return found
-
-
-def weights_of(folder: Path, backbone: str) -> dict[str, torch.Tensor]:
-    """Return all parts of a backbone's weights."""
-    parts = sorted(folder.glob(f"{backbone}*.npz"))
-    return {name: w for part in parts for name, w in unpacked(part).items()}
-
-
 # --- data ----------------------------------------------------------------------------
 
 
@@ -137,11 +83,6 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a JSONL file packed by xz."""
     with lzma.open(path, "rt") as lines:
         return [json.loads(line) for line in lines]
-
-
-def kind_of(collection: str) -> str:
-    """Return the group that is left out together."""
-    return KINDS.get(collection, collection)
 
 
 NUMBER = re.compile(r"\b\d+(?:[.,]\d+)?\b")
@@ -220,8 +161,8 @@ def loaded(folder: Path, held_out: str | None) -> tuple[Data, list[dict[str, Any
     if "judged" in held:
         measured, judged = judged, []
     else:
-        measured = [j for j in judged if kind_of(j["collection"]) in held]
-        judged = [j for j in judged if kind_of(j["collection"]) not in held]
+        measured = [j for j in judged if j["collection"] in held]
+        judged = [j for j in judged if j["collection"] not in held]
     passages = {p["text"][:200] for j in measured for p in j["passages"]}
     asked = {j["question"] for j in measured}
     questions = [
@@ -232,9 +173,8 @@ def loaded(folder: Path, held_out: str | None) -> tuple[Data, list[dict[str, Any
         and q["kind"] not in held
     ]
     squad = lines_of(folder / "squad.jsonl.xz")
-    pool = [(row["title"], row["text"]) for row in lines_of(folder / "pool.jsonl.xz")]
     near = {
-        row["question"]: [pool[place] for place in row["near"]]
+        row["question"]: [tuple(one) for one in row["near"]]
         for row in lines_of(folder / "near.jsonl.xz")
     }
     return (
@@ -337,7 +277,7 @@ class Encoded(NamedTuple):
         return np.diff(self.at)
 
 
-class Encoder:
+class Tokens:
     """Turns rows into tokens: the question, then the passage under its title."""
 
     def __init__(self, path: Path) -> None:
@@ -440,15 +380,12 @@ def batched(lengths: np.ndarray, tokens: int, rng: random.Random) -> list[list[i
 
 def fit(
     model: Reader,
-    encoder: Encoder,
+    tokens: Tokens,
     make_rows: Callable[[int], list[Row]],
     options: argparse.Namespace,
 ) -> None:
     """Train on the rows of every epoch; rows that come again are not encoded again."""
     rng = random.Random(options.seed)
-    frozen = ("encoder.embeddings.word_embeddings",) if options.freeze else ()
-    for name, weight in model.named_parameters():
-        weight.requires_grad = not name.startswith(frozen)
     named = [(n, w) for n, w in model.named_parameters() if w.requires_grad]
     heads = [w for n, w in named if not n.startswith("encoder")]
     body = [w for n, w in named if n.startswith("encoder")]
@@ -460,7 +397,7 @@ def fit(
     for epoch in range(options.epochs):
         began, fresh = time.time(), make_rows(epoch)
         if fresh is not rows:
-            rows, encoded = fresh, encoder(fresh)
+            rows, encoded = fresh, tokens(fresh)
             labels = np.array([(r.worth, r.answers) for r in rows], np.float32)
             weights = np.array([r.weight for r in rows], np.float32)
         batches = batched(encoded.lengths, options.tokens, rng)
@@ -472,7 +409,7 @@ def fit(
         model.train()
         total = torch.zeros((), device=DEVICE)
         prepared = time.time()
-        for batch in batches:
+        for done, batch in enumerate(batches, start=1):
             ids, attention, passage = padded(encoded, batch)
             label = torch.from_numpy(labels[batch]).to(DEVICE, non_blocking=True)
             weight = torch.from_numpy(weights[batch]).to(DEVICE, non_blocking=True)
@@ -491,6 +428,10 @@ def fit(
             schedule.step()
             optimizer.zero_grad(set_to_none=True)
             total += loss.detach()
+            if done % 500 == 0:
+                rate = (time.time() - prepared) / done
+                left = rate * (len(batches) - done)
+                print(f"    {done} of {len(batches)}, {left:.0f} s left", flush=True)
         print(
             f"  epoch {epoch + 1}: {len(rows)} rows, {len(batches)} steps, loss "
             f"{float(total) / len(batches):.4f}, {prepared - began:.0f} s to prepare, "
@@ -515,12 +456,12 @@ class Reading(NamedTuple):
 
 @torch.no_grad()
 def read(
-    model: Reader, encoder: Encoder, pairs: Sequence[tuple[str, str, str]]
+    model: Reader, tokens: Tokens, pairs: Sequence[tuple[str, str, str]]
 ) -> list[Reading]:
     """Return a reading of each (question, title, passage)."""
     model.eval()
     rows = [Row(*pair, 0.0, 0.0, None) for pair in pairs]
-    encoded = encoder(rows)
+    encoded = tokens(rows)
     out: list[Reading] = [Reading(0.0, 0.0, 0.0, (0, 0))] * len(pairs)
     for batch in batched(encoded.lengths, 96_000, random.Random(0)):
         ids, attention, passage = padded(encoded, batch)
@@ -547,23 +488,13 @@ def read(
     return out
 
 
-def quoted(encoder: Encoder, pair: tuple[str, str, str], span: tuple[int, int]) -> str:
+def quoted(tokens: Tokens, pair: tuple[str, str, str], span: tuple[int, int]) -> str:
     """Return the words of a passage between two tokens."""
-    [found] = encoder.pairs([Row(*pair, 0.0, 0.0, None)])
+    [found] = tokens.pairs([Row(*pair, 0.0, 0.0, None)])
     head = len(headed(*pair[1:]))
     start = found.offsets[span[0]][0] - head
     end = found.offsets[span[1]][1] - head
     return pair[2][max(0, start) : max(0, end)]
-
-
-def places_of(
-    encoder: Encoder, pair: tuple[str, str, str], span: tuple[int, int]
-) -> tuple[int, int]:
-    """Return the characters of a passage between two tokens."""
-    [found] = encoder.pairs([Row(*pair, 0.0, 0.0, None)])
-    head = len(headed(*pair[1:]))
-    start, end = found.offsets[span[0]][0], found.offsets[span[1]][1]
-    return max(0, start - head), max(0, end - head)
 
 
 def words_of(text: str) -> list[str]:
@@ -596,13 +527,13 @@ UNRELATED = (
 
 
 def measured_on(
-    model: Reader, encoder: Encoder, judged: list[dict[str, Any]], out: Path | None
+    model: Reader, tokens: Tokens, judged: list[dict[str, Any]], out: Path
 ) -> dict[str, float]:
     """Return AUROCs on judged questions, by pair and by question."""
     pairs = [
         (q["question"], p["title"], p["text"]) for q in judged for p in q["passages"]
     ]
-    found = read(model, encoder, pairs)
+    found = read(model, tokens, pairs)
     worth = [p["grade"] >= 2 for q in judged for p in q["passages"]]
     full = [p["grade"] == 3 for q in judged for p in q["passages"]]
     shown = [
@@ -614,18 +545,17 @@ def measured_on(
     best = [max(part) for part in np.split(np.array([f.worth for f in found]), ends)]
     before = [part.max() for part in np.split(np.array(shown), ends)]
     answerable = [q["answerable"] for q in judged]
-    control = read(model, encoder, [(q["question"], *UNRELATED) for q in judged])
+    control = read(model, tokens, [(q["question"], *UNRELATED) for q in judged])
     odds = [math.log(max(r, 1e-4) / (1 - min(r, 1 - 1e-4))) for r in shown]
     both = [f.worth + 0.5 * o for f, o in zip(found, odds, strict=True)]
-    if out:
-        np.savez_compressed(
-            out,
-            found=np.array([f[:3] for f in found]),
-            control=[c.worth for c in control],
-        )
+    np.savez_compressed(
+        out,
+        found=np.array([f[:3] for f in found]),
+        control=[c.worth for c in control],
+    )
     by_kind = {}
-    for kind in sorted({kind_of(q["collection"]) for q in judged}):
-        mine = [n for n, q in enumerate(judged) if kind_of(q["collection"]) == kind]
+    for kind in sorted({q["collection"] for q in judged}):
+        mine = [n for n, q in enumerate(judged) if q["collection"] == kind]
         by_kind[f"questions:{kind}"] = auroc(
             [best[n] for n in mine], [answerable[n] for n in mine]
         )
@@ -643,16 +573,16 @@ def measured_on(
 
 
 def measured_on_squad(
-    model: Reader, encoder: Encoder, rows: list[dict[str, Any]]
+    model: Reader, tokens: Tokens, rows: list[dict[str, Any]]
 ) -> dict[str, float]:
     """Return how well left-out articles' questions are told apart, and the spans."""
-    found = read(model, encoder, [(r["question"], "", r["passage"]) for r in rows])
+    found = read(model, tokens, [(r["question"], "", r["passage"]) for r in rows])
     has = np.array([bool(r["span"]) for r in rows])
     scores = np.array([f.worth for f in found])
     bar = np.quantile(scores[has], 0.10)
     overlaps = [
         overlap(
-            quoted(encoder, (r["question"], "", r["passage"]), f.span),
+            quoted(tokens, (r["question"], "", r["passage"]), f.span),
             r["passage"][slice(*r["span"])],
         )
         for r, f in zip(rows, found, strict=True)
@@ -673,16 +603,16 @@ def overlap(one: str, other: str) -> float:
 
 
 def measured_on_own(
-    model: Reader, encoder: Encoder, rows: list[dict[str, Any]]
+    model: Reader, tokens: Tokens, rows: list[dict[str, Any]]
 ) -> dict[str, float]:
     """Return AUROC and span overlap on written questions that were left out."""
     found = read(
-        model, encoder, [(r["question"], r["title"], r["passage"]) for r in rows]
+        model, tokens, [(r["question"], r["title"], r["passage"]) for r in rows]
     )
     has = [r["answer"] is not None for r in rows]
     overlaps = [
         overlap(
-            quoted(encoder, (r["question"], r["title"], r["passage"]), f.span),
+            quoted(tokens, (r["question"], r["title"], r["passage"]), f.span),
             r["answer"],
         )
         for r, f in zip(rows, found, strict=True)
@@ -694,103 +624,45 @@ def measured_on_own(
     }
 
 
-# --- distillation --------------------------------------------------------------------
-
-
-def taught_rows(
-    model: Reader, encoder: Encoder, data: Data, rng: random.Random, at_most: int
-) -> list[Row]:
-    """Return neighbours of written questions, labelled by the teacher alone."""
-    pairs = [
-        (q["question"], *each)
-        for q in data.questions
-        for each in data.near.get(q["question"], [])[:8]
-    ]
-    rng.shuffle(pairs)
-    return [
-        _taught(pair, one, encoder)
-        for pair, one in zip(
-            pairs[:at_most], read(model, encoder, pairs[:at_most]), strict=True
-        )
-    ]
-
-
-def _taught(pair: tuple[str, str, str], one: Reading, encoder: Encoder) -> Row:
-    worth, answers = _probability(one.worth), _probability(one.answers)
-    span: tuple[int, int] | tuple[()] | None = None
-    if answers > 0.8 and one.margin > 0:
-        span = places_of(encoder, pair, one.span)
-    elif worth < 0.1:
-        span = ()
-    return Row(*pair, worth, answers, span, 0.8)
-
-
-def softened(
-    rows: list[Row], model: Reader, encoder: Encoder, share: float
-) -> list[Row]:
-    """Return rows whose labels are mixed with what the teacher reads."""
-    found = read(model, encoder, [(r.question, r.title, r.passage) for r in rows])
-    return [
-        row._replace(
-            worth=share * _probability(one.worth) + (1 - share) * row.worth,
-            answers=share * _probability(one.answers) + (1 - share) * row.answers,
-        )
-        for row, one in zip(rows, found, strict=True)
-    ]
-
-
-def _probability(odds: float) -> float:
-    return 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
-
-
 # --- the run -------------------------------------------------------------------------
 
 
 def rows_of(data: Data, rng: random.Random, options: argparse.Namespace) -> list[Row]:
     """Return everything that is labelled, with fresh negatives."""
-    rows: list[Row] = []
-    for _ in range(options.repeat_own):
-        rows += own_rows(data, rng, options)
-    rows += judged_rows(data) * options.repeat_judged
+    rows = own_rows(data, rng, options) + judged_rows(data) * options.repeat_judged
     return rows + public_rows(data, rng, options.public)
 
 
 def saved(model: Reader, path: Path) -> None:
-    """Write a teacher as a checkpoint, a student in two files without its words."""
-    weights = {name: w.detach().half().cpu() for name, w in model.state_dict().items()}
-    if model.backbone != "minilm":
-        torch.save(weights, path.with_suffix(".pt"))
-        return
-    ours = {n: w.numpy() for n, w in weights.items() if "word_embeddings" not in n}
-    half = sorted(ours)[: len(ours) // 2]
-    np.savez(f"{path}-1.npz", **{n: ours[n] for n in half})
-    np.savez(f"{path}-2.npz", **{n: w for n, w in ours.items() if n not in half})
+    """Write the weights without the words, which stay MiniLM's."""
+    heads = ("dense", "judge", "span")
+    weights = model.encoder.exported() | {
+        name: weight.detach().float().cpu()
+        for name, weight in model.named_parameters()
+        if name.split(".")[0] in heads
+    }
+    np.savez(path, **{name: weight.numpy() for name, weight in weights.items()})
 
 
-def main() -> None:  # noqa: PLR0915 -- a run from data to weights, read downwards
+def main() -> None:
     """Train as the command line says, and print the table of results."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
+    parser.add_argument("model", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--name", default="reader")
-    parser.add_argument("--backbone", default="minilm")
-    parser.add_argument("--hold-out", help="kinds, by commas; judged for all of them")
-    parser.add_argument("--teacher", type=Path, help="checkpoints, by commas")
+    parser.add_argument("--hold-out", help="kinds that are only measured on")
+    parser.add_argument("--own", type=float, default=1.0, help="share of the questions")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--rate", type=float, default=1.5e-4)
-    parser.add_argument("--tokens", type=int, default=16_000)
+    parser.add_argument("--tokens", type=int, default=6_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--span", type=float, default=0.25)
-    parser.add_argument("--own", type=float, default=1.0)
-    parser.add_argument("--repeat-own", type=int, default=1)
-    parser.add_argument("--repeat-judged", type=int, default=2)
-    parser.add_argument("--public", type=int, default=16_000)
-    parser.add_argument("--neighbours", type=int, default=2)
+    parser.add_argument("--repeat-judged", type=int, default=1)
+    parser.add_argument("--public", type=int, default=8_000)
+    parser.add_argument("--neighbours", type=int, default=1)
     parser.add_argument("--swaps", type=float, default=0.2)
-    parser.add_argument("--taught", type=int, default=200_000)
-    parser.add_argument("--soft", type=float, default=0.5)
     options = parser.parse_args()
-    options.freeze = options.backbone == "minilm"
     began, rng = time.time(), random.Random(options.seed)
     torch.manual_seed(options.seed)
     data, measured = loaded(options.folder, options.hold_out)
@@ -804,40 +676,23 @@ def main() -> None:  # noqa: PLR0915 -- a run from data to weights, read downwar
         chosen = set(random.Random(6).sample(some, int(options.own * len(some))))
         kept = [q for q in kept if q["passage_id"] in chosen]
     data = data._replace(questions=kept)
-    encoder = Encoder(options.folder / f"{options.backbone}-tokenizer.json")
+    tokens = Tokens(options.model / "tokenizer.json")
     print(
         f"{options.name}: {len(kept)} questions, {len(data.judged)} judged", flush=True
     )
-    if options.teacher:
-        reading = Encoder(options.folder / "mpnet-tokenizer.json")
-        teacher = Reader("mpnet", weights_of(options.folder, "mpnet")).to(DEVICE)
-        teacher.load_state_dict(torch.load(options.teacher, map_location=DEVICE))
-        rows = softened(rows_of(data, rng, options), teacher, reading, options.soft)
-        rows += taught_rows(teacher, reading, data, rng, options.taught)
-        del teacher
-        print(f"  taught {len(rows)} pairs, {time.time() - began:.0f} s", flush=True)
-
-        def make_rows(epoch: int) -> list[Row]:
-            return rows
-    else:
-
-        def make_rows(epoch: int) -> list[Row]:
-            return rows_of(data, rng, options)
-
-    model = Reader(options.backbone, weights_of(options.folder, options.backbone))
-    model.to(DEVICE)
-    fit(model, encoder, make_rows, options)
-    results: dict[str, Any] = {}
+    model = Reader(options.model).to(DEVICE)
+    fit(model, tokens, lambda _: rows_of(data, rng, options), options)
     options.out.mkdir(parents=True, exist_ok=True)
+    saved(model, options.out / f"{options.name}.npz")
+    results: dict[str, Any] = {}
     if measured:
         logits = options.out / f"{options.name}-logits.npz"
-        results |= measured_on(model, encoder, measured, logits)
-    results |= measured_on_squad(model, encoder, data.squad_measured)
-    results |= measured_on_own(model, encoder, own_left)
+        results |= measured_on(model, tokens, measured, logits)
+    results |= measured_on_squad(model, tokens, data.squad_measured)
+    results |= measured_on_own(model, tokens, own_left)
     results["seconds"] = round(time.time() - began)
     shown = {k: round(v, 3) if isinstance(v, float) else v for k, v in results.items()}
     print(options.name, json.dumps(shown), flush=True)
-    saved(model, options.out / options.name)
 
 
 if __name__ == "__main__":

@@ -486,6 +486,7 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
     @cached_property
     def parts(self) -> Parts:
         """What presets need from outside."""
+        reader = self.models.reader(self.embedder.id)
         return Parts(
             near_match_distance=self.embedder.near_match_distance,
             distance_thresholds=self.embedder.distance_thresholds,
@@ -493,6 +494,9 @@ class KnowledgeBase(RecordedQueries, TenantSettings, Closing):
             reranker=self.models.reranker(),
             known_cosines=known_cosines(self.embedder.id),
             floors=self.calibration.floors,
+            reading=None
+            if reader is None
+            else (reader, self.calibration.read_by(reader.id)),
         )
 
     def parts_of(self, configured: Configured) -> Parts:

@@ -148,6 +148,15 @@ class Settings(PresetSettings):
         "scores), llm (a language model), a cross-encoder that 'kept models add' "
         "added, or one that an installed package offers",
     )
+    reader: str | None = Field(
+        default=None,
+        min_length=1,
+        description="What reads question and passage before a citation: own (the "
+        "model that ships), off, endpoint, endpoint-logits or llm (as the reranker), "
+        "a cross-encoder that 'kept models add' added, or one that an installed "
+        "package offers (none: own, or off with the hash embedder, which needs no "
+        "model)",
+    )
     reranker_url: str | None = Field(
         default=None,
         description="Base URL of the reranking service, up to /v1 "

@@ -15,7 +15,7 @@ from kept._runtime import needing, pluggable, plugged, whisper
 from kept.errors import KeptError, SettingsError, UnknownPresetError
 from kept.ingest.cutting import Cutting
 from kept.ingest.duplicates import DuplicateRules
-from kept.kernel.ports import ChatModel, Embedder, Judge, Reranker
+from kept.kernel.ports import ChatModel, Embedder, Judge, PassageReader, Reranker
 from kept.kernel.presets import PRESETS, preset
 from kept.kernel.presets.configuration import PresetSettings, range_of
 from kept.kernel.presets.grants import GrantsSettings
@@ -25,7 +25,7 @@ from kept.models.embedders.hash import HashEmbedder
 from kept.models.embedders.minilm import MiniLmEmbedder
 from kept.models.local_models import added_names, card_of
 from kept.models.local_session import Kind
-from kept.models.own import NO_OWN, OwnEmbedder, OwnModels, OwnReranker
+from kept.models.own import NO_OWN, OwnEmbedder, OwnModels, OwnReader, OwnReranker
 from kept.models.rerank_timing import TimedReranker
 from kept.models.settings import JudgeSettings, LLMSettings
 from kept.models.weights import silent
@@ -49,8 +49,10 @@ GRANTS_NEWEST = 200
 GRANTS_CHUNKS = 200
 EMBEDDERS = ("minilm", "hash", "openai")
 RERANKERS = ("none", "relevance", "endpoint", "endpoint-logits", "llm")
+READERS = ("own", "off", "endpoint", "endpoint-logits", "llm")
 PLUGGED_EMBEDDERS = "kept.embedders"
 PLUGGED_RERANKERS = "kept.rerankers"
+PLUGGED_READERS = "kept.passage_readers"
 SECRET_BYTES = 32
 
 
@@ -80,6 +82,8 @@ def refuse_unknown_models(settings: Settings) -> None:
         _demand_known("embedder", name, EMBEDDERS, "encoder", PLUGGED_EMBEDDERS)
     if (name := settings.reranker) not in RERANKERS:
         _demand_known("reranker", name, RERANKERS, "cross-encoder", PLUGGED_RERANKERS)
+    if (reader := settings.reader) is not None and reader not in READERS:
+        _demand_known("reader", reader, READERS, "cross-encoder", PLUGGED_READERS)
 
 
 def _demand_known(
@@ -345,20 +349,40 @@ class LanguageModels:
         if name == "relevance":
             return TimedReranker()
         if name in RERANKERS:
-            return self._served_reranker()
-        if name in added_names("cross-encoder"):
-            from kept.models.cross_encoder import CrossEncoder  # noqa: PLC0415 -- only where one is named
+            return self._served_reranker("reranker", name)
+        return TimedReranker(
+            _cross_encoder(name)
+            or OwnReranker(_made_by_package(PLUGGED_RERANKERS, name))
+        )
 
-            return TimedReranker(CrossEncoder(card_of(name)))
-        return TimedReranker(OwnReranker(_made_by_package(PLUGGED_RERANKERS, name)))
+    def reader(self, embedder_id: str) -> PassageReader | None:
+        """Return what reads before something is cited, if anything does."""
+        from kept.models import reader  # noqa: PLC0415 -- not every start reads
 
-    def _served_reranker(self) -> Reranker:
-        """Return the reranker behind a service."""
+        if self._own.reader is not None:
+            return reader.CachedReader(self._own.reader)
+        name = self._settings.reader
+        if name is None:
+            name = "off" if embedder_id.startswith("hash-") else "own"
+        if name == "off" or (name == "own" and not reader.ships()):
+            return None
+        if name == "own":
+            return reader.CachedReader(reader.ShippedReader())
+        if name in READERS:
+            served = self._served_reranker("reader", name)
+            return reader.CachedReader(reader.RerankerAsReader(served))
+        if (encoder := _cross_encoder(name)) is not None:
+            return reader.CachedReader(reader.RerankerAsReader(encoder))
+        own = OwnReader(_made_by_package(PLUGGED_READERS, name))
+        return reader.CachedReader(own)
+
+    def _served_reranker(self, role: str, kind: str) -> Reranker:
+        """Return the reranker behind a service, in the *role* of a setting."""
         settings = self._settings
         from kept.models import rerank  # noqa: PLC0415 -- brings httpx
 
-        if settings.reranker == "llm":
-            what = f"{settings.variable('reranker')}=llm"
+        if kind == "llm":
+            what = f"{settings.variable(role)}=llm"
             chat = self.demand_chat(what, settings.reranker_model)
             return rerank.ListwiseReranker(model=chat, secret=process_secret())
         given = {
@@ -368,14 +392,14 @@ class LanguageModels:
         served = llm_settings(**{name: v for name, v in given.items() if v})
         if not served.model:
             msg = (
-                f"{settings.variable('reranker')} is {settings.reranker!r}, but no "
+                f"{settings.variable(role)} is {kind!r}, but no "
                 f"model is named; set {settings.variable('reranker_model')}"
             )
             raise SettingsError(msg)
-        logits = settings.reranker == "endpoint-logits"
+        logits = kind == "endpoint-logits"
         scale: Literal["logit", "probability"] = "logit" if logits else "probability"
         return self._once(
-            "rerank",
+            f"rerank {kind}",
             rerank.EndpointReranker,
             lambda: rerank.EndpointReranker(served, scale),
         )
@@ -386,6 +410,15 @@ class LanguageModels:
             if not isinstance(made, kind):
                 made = self._made[key] = make()
             return made
+
+
+def _cross_encoder(name: str) -> Reranker | None:
+    """Return the cross-encoder that was added under a name, if one was."""
+    if name not in added_names("cross-encoder"):
+        return None
+    from kept.models.cross_encoder import CrossEncoder  # noqa: PLC0415 -- only where one is named
+
+    return CrossEncoder(card_of(name))
 
 
 def configured_of(
@@ -407,7 +440,7 @@ def refuse_unused(chosen: Preset, own: OwnModels) -> None:
     for role, given, has_place in (
         ("judge", own.judge, bool(chosen.judge_setting)),
         ("reranker", own.reranker, chosen.reranks),
-        ("reader", own.reader, False),
+        ("reader", own.reader, chosen.reads),
     ):
         if given is not None and not has_place:
             msg = (

@@ -214,6 +214,7 @@ def _calibration(pairs: Pairs, start: Calibration, knots: Knots) -> Calibration:
         intercept=round(intercept, 6),
         curves=climbed(knots, found.tolist()),
         other_scripts=start.other_scripts,
+        reading=start.reading,
         floors=start.floors,
     )
 

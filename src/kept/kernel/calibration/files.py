@@ -55,13 +55,14 @@ def save(calibration: Calibration, path: Path) -> None:
 
 def as_text(calibration: Calibration) -> str:
     """Return the calibration as it stands in a file."""
-    other = calibration.other_scripts
+    other, read = calibration.other_scripts, calibration.reading
     content = {
         "format": FORMAT,
         "name": calibration.name,
         "embedder": calibration.embedder,
         **_numbers(calibration),
         "other_scripts": None if other is None else _numbers(other),
+        "reading": None if read is None else _read_json(read),
         "floors": dict(calibration.floors),
         "provenance": dict(calibration.provenance),
     }
@@ -73,12 +74,13 @@ def parsed(text: str, source: str) -> Calibration:
     try:
         content = json.loads(text)
         _demand_format(content["format"])
-        other = content.get("other_scripts")
+        other, read = content.get("other_scripts"), content.get("reading")
         return _calibration(
             content,
             name=str(content["name"]),
             embedder=str(content["embedder"]) or ANY_EMBEDDER,
             other_scripts=None if other is None else _calibration(other),
+            reading=None if read is None else _read_of(read),
             provenance=content.get("provenance", {}),
             floors={**FLOORS, **_floors(content.get("floors", {}))},
         )
@@ -97,6 +99,15 @@ def _numbers(calibration: Calibration) -> dict[str, Any]:
             for c in calibration.curves
         ],
     }
+
+
+def _read_json(read: Calibration) -> dict[str, Any]:
+    return {"reader": read.name, **_numbers(read), "floors": dict(read.floors)}
+
+
+def _read_of(content: Mapping[str, Any]) -> Calibration:
+    floors = {**FLOORS, **_floors(content.get("floors", {}))}
+    return _calibration(content, str(content["reader"]), floors=floors)
 
 
 def _calibration(

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -39,7 +39,9 @@ class Calibration:
     judged by that calibration, which reads words; its candidates have ``meaning``,
     the cosine as far as shared words bear it out.
 
-    *floors* are relevances to cite from, by how sure a citation has to be.
+    *floors* are relevances to cite from, by how sure a citation has to be. *reading*
+    is the calibration of what was read: its name is that of the reader it was fitted
+    with.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Calibration:
     )
     other_scripts: "Calibration | None" = None
     floors: Mapping[str, float] = field(default_factory=lambda: FLOORS, hash=False)
+    reading: "Calibration | None" = None
 
     @property
     def id(self) -> str:
@@ -59,12 +62,21 @@ class Calibration:
             self.embedder,
             self.intercept,
             [(c.signal, c.knots, c.values) for c in self.curves],
-            *([self.other_scripts.id] if self.other_scripts else []),
+            *(each.id for each in (self.other_scripts, self.reading) if each),
         )
         # The digest covers only what decides a relevance: provenance may be corrected
         # without changing fingerprints.
         digest = hashlib.sha256(json.dumps(numbers).encode()).hexdigest()
         return f"{self.name}-{digest[:12]}"
+
+    def read_by(self, reader_id: str) -> "Calibration":
+        """Return what turns the findings of a reader into relevance.
+
+        A reader that no calibration was fitted with is taken at its word.
+        """
+        if self.reading is not None and self.reading.name == reader_id:
+            return self.reading
+        return replace(AT_ITS_WORD, name=reader_id)
 
     @property
     def signals(self) -> tuple[str, ...]:
@@ -112,3 +124,12 @@ def _borne_out(pool: Pool) -> Floats:
     """Return the cosine, or twice the share of the question's words if that is less."""
     most = np.round(PER_SHARE * pool.readings("coverage"), PLACES)
     return np.minimum(pool.readings("cosine"), most)
+
+
+# Log-odds become a probability; beyond eight it makes no difference.
+AT_ITS_WORD = Calibration(
+    name="",
+    embedder=ANY_EMBEDDER,
+    intercept=-8.0,
+    curves=(Curve("read_worth", (-8.0, 8.0), (0.0, 16.0)),),
+)

@@ -249,4 +249,5 @@ DEFAULT = Preset(
     filled=filled,
     judge_setting="validation_enable",
     reranks=True,
+    reads=True,
 )

@@ -114,8 +114,8 @@ class Preset:
 
     *k_setting* is the field that says how many come back. *filled* puts the numbers
     of the embedder in use where the settings leave them open. *judge_setting* is the
-    field that has the judge asked, where there is one; *reranks* says whether a
-    reranker has a place.
+    field that has the judge asked, where there is one; *reranks* and *reads* say
+    whether a reranker and a reader have a place.
     """
 
     name: str
@@ -126,6 +126,7 @@ class Preset:
     filled: Callable[[Any, Parts], Any] = as_they_are
     judge_setting: str = ""
     reranks: bool = False
+    reads: bool = False
 
     def configure(
         self, overrides: Mapping[str, object] | None = None
