@@ -157,5 +157,66 @@ def test_exactly_one_source_of_questions(
     store: Path, arguments: tuple[str, ...]
 ) -> None:
     """Neither and both are refused."""
-    with pytest.raises(InputError, match="give either"):
+    with pytest.raises(InputError, match="give one of"):
         run(store, *arguments)
+
+
+def typed(store: Path, questions: Path, replies: str, *options: str) -> str:
+    """Judge passages at the terminal, and return what was printed."""
+    ran = CliRunner().invoke(
+        command,
+        [
+            *("--ask", "--queries", str(questions), "--store", str(store)),
+            *("--embedder", "hash", *options),
+        ],
+        input=replies,
+    )
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return ran.stdout
+
+
+def asked(path: Path) -> Path:
+    """Write questions, one about each coloured thing."""
+    lines = [
+        f"How long does the {colour} {thing} last in salt water?"
+        for colour in COLOURS
+        for thing in THINGS
+    ]
+    path.write_text("\n".join(lines), "utf-8")
+    return path
+
+
+def test_thirty_judgements_at_the_terminal_make_a_calibration(
+    store: Path, tmp_path: Path
+) -> None:
+    """A key each, noted at once; then it says what they bought."""
+    output = typed(store, asked(tmp_path / "q.txt"), "y\nn\ny\n" * 10)
+
+    assert "(1 of 30) How long does the red valve last in salt water?" in output
+    assert "The red valve is kept on shelf 0" in output
+    assert "30 questions, 30 passages recalled for them, 20 relevant" in output
+    assert "KEPT_CITE" in output
+    assert len((store / "judgements.jsonl").read_text().splitlines()) == 30
+    assert load(store / "calibration.json", "hash-v1:512").name == "own"
+
+
+def test_judging_goes_on_where_it_stopped(store: Path, tmp_path: Path) -> None:
+    """What was judged is not asked again; a skipped passage is no judgement."""
+    questions = asked(tmp_path / "q.txt")
+
+    with pytest.raises(InputError, match="2 questions are judged; expected at least"):
+        typed(store, questions, "y\ns\nwhat?\nn\nq\n")
+    again = ""
+    with pytest.raises(InputError, match="3 questions are judged"):
+        again = typed(store, questions, "y\n")
+
+    noted = (store / "judgements.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["relevant"] for line in noted] == [True, False, True]
+    assert again == ""
+
+
+def test_without_questions_there_is_nothing_to_judge(store: Path) -> None:
+    """It says which setting records them, and which option takes a file."""
+    with pytest.raises(InputError, match="KEPT_RECORD_QUERIES=text"):
+        run(store, "--ask")

@@ -12,6 +12,7 @@ import typer
 
 from kept.doors.cli import options
 from kept.doors.cli.output import number, print_json, print_table, say
+from kept.doors.cli.questions import questions_in, recorded_questions
 from kept.errors import InputError
 from kept.evaluation.calibrate.floors import Floor
 from kept.kernel.calibration import save
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from kept.evaluation.calibrate.refit import FittedCalibration
 
 FILE = "calibration.json"
+JUDGEMENTS = "judgements.jsonl"
+MOST_QUESTIONS = 100
+ASKED = "Would a careful writer cite it under the answer? [y]es [n]o [s]kip [q]uit:"
 
 
 def calibrate(
@@ -41,6 +45,18 @@ def calibrate(
             min=1,
             help="Ask this many questions made from the documents instead.",
         ),
+    ] = None,
+    ask: Annotated[
+        bool,
+        typer.Option(
+            "--ask",
+            help="Judge 30 passages here, one key each: the best of your recorded "
+            "questions, or of those in --queries.",
+        ),
+    ] = False,
+    queries: Annotated[
+        Path | None,
+        typer.Option("--queries", help="File of questions to judge with --ask."),
     ] = None,
     relevant_from: Annotated[
         float, typer.Option("--relevant-from", help="Grade that counts as relevant.")
@@ -91,7 +107,11 @@ def calibrate(
     path = output or beside(settings.store, FILE)
     with options.opened(settings) as base:
         options.demand_writable(path)
-        judged, source = _judged(base, judgements, known_items, relevant_from)
+        if ask:
+            kept_in = beside(settings.store, JUDGEMENTS)
+            judged, source = _asked(base, kept_in, queries), kept_in.name
+        else:
+            judged, source = _judged(base, judgements, known_items, relevant_from)
         with base.store.shelf(base.tenant) as shelf:
             fitted = fit(
                 judged,
@@ -99,6 +119,7 @@ def calibrate(
                 base.embedder,
                 date=dt.datetime.now(dt.UTC).date().isoformat(),
                 source=source,
+                judged_only=ask,
             )
     save(fitted.calibration, path)
     floor = (
@@ -115,6 +136,47 @@ def calibrate(
         _print_floor(alpha, confidence, floor, among)
 
 
+def _asked(
+    base: KnowledgeBase, path: Path, queries: Path | None
+) -> "Sequence[Judgement]":
+    """Ask a person about passages, and return all judgements made so far."""
+    from kept.evaluation.calibrate import asking  # noqa: PLC0415 -- loaded when asked for
+
+    questions = (
+        recorded_questions(base, MOST_QUESTIONS)
+        if queries is None
+        else questions_in(queries)
+    )
+    known = asking.known_judgements(path)
+    options.demand_writable(path)
+    shown = asking.pairs_to_judge(base, questions, known)
+    for place, pair in enumerate(shown, start=len(known) + 1):
+        if place > asking.ENOUGH:
+            break
+        document = pair.candidate.document
+        say()
+        say(f"({place} of {asking.ENOUGH}) {pair.question}")
+        say(f"--- {document.title or document.source_uri}")
+        say(pair.candidate.chunk.text)
+        reply = _reply()
+        if reply == "q":
+            break
+        if reply != "s":
+            asking.note_judgement(path, pair, relevant=reply == "y")
+    return asking.known_judgements(path)
+
+
+def _reply() -> str:
+    """Return y, n, s or q; the end of the input stops."""
+    while True:
+        try:
+            typed = input(f"{ASKED} ")
+        except EOFError:
+            return "q"
+        if (key := typed.strip().casefold()[:1]) in {"y", "n", "s", "q"}:
+            return key
+
+
 def _judged(
     base: KnowledgeBase,
     judgements: Path | None,
@@ -124,7 +186,7 @@ def _judged(
     from kept.evaluation.calibrate.pairs import known_item_judgements, read_judgements  # noqa: PLC0415 -- loaded when asked for
 
     if (judgements is None) == (known_items is None):
-        msg = "give either --judgements FILE or --known-items COUNT"
+        msg = "give one of --judgements FILE, --known-items COUNT or --ask"
         raise InputError(msg)
     if judgements is not None:
         return read_judgements(judgements, relevant_from=relevant_from), judgements.name

@@ -1,8 +1,7 @@
 """Explaining: why, why-not, replay, diff-config."""
 
-import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -17,6 +16,7 @@ from kept.doors.cli.filter_options import (
     narrowed,
 )
 from kept.doors.cli.output import print_json, say
+from kept.doors.cli.questions import questions_in, recorded_questions
 from kept.doors.cli.search import K
 from kept.errors import InputError
 from kept.explain.diff import configuration_named, diff_configurations
@@ -33,11 +33,9 @@ from kept.explain.render import (
     why_not_lines,
 )
 from kept.explain.replay import replay as run_again
-from kept.knowledge_base.base import KnowledgeBase
 from kept.search.retrieve import Request
 
 DIFFERS = 9
-QUESTION_KEYS = ("question", "text", "query")
 
 
 def why(
@@ -176,7 +174,9 @@ def diff_config(
     )
     with options.opened(settings) as base:
         questions = (
-            _recorded(base, last or 1) if queries is None else _questions(queries)
+            recorded_questions(base, last or 1)
+            if queries is None
+            else questions_in(queries)
         )
         requests = [Request(question=q, tenant=base.tenant) for q in questions]
         one, other = (configuration_named(base, name) for name in (before, after))
@@ -197,48 +197,3 @@ def diff_config(
         for line in difference_lines(difference):
             say(line)
     say(f"{len(changed)} of {len(differences)} questions have another answer")
-
-
-def _recorded(base: KnowledgeBase, last: int) -> list[str]:
-    """Return the latest recorded questions, as far as their text was recorded."""
-    recorded = (query.question for query in base.last_queries(last))
-    asked = [question for question in recorded if question is not None]
-    if not asked:
-        msg = (
-            "no question is recorded with its text, so there is nothing to ask; "
-            "KEPT_RECORD_QUERIES=text records them, or give --queries FILE"
-        )
-        raise InputError(msg)
-    return asked
-
-
-def _questions(path: Path) -> list[str]:
-    """Return the questions in a file; a line is a text, or an object with one."""
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path} cannot be read ({error}); expected a question on each line"
-        raise InputError(msg) from error
-    asked = [
-        _question(path, no, line) for no, line in enumerate(lines, 1) if line.strip()
-    ]
-    if not asked:
-        msg = f"{path} holds no questions; write one a line"
-        raise InputError(msg)
-    return asked
-
-
-def _question(path: Path, no: int, line: str) -> str:
-    if not line.lstrip().startswith("{"):
-        return line.strip()
-    try:
-        found: dict[str, Any] = json.loads(line)
-    except ValueError:
-        found = {}
-    for key in QUESTION_KEYS:
-        if isinstance(found.get(key), str):
-            return str(found[key])
-    msg = (
-        f"{path}, line {no}: expected an object with one of: {', '.join(QUESTION_KEYS)}"
-    )
-    raise InputError(msg)

@@ -133,12 +133,14 @@ def judged_pairs(
     embedder: Embedder,
     *,
     depth: int = DEPTH,
+    judged_only: bool = False,
 ) -> Pairs:
     """Recall for each judged question as a search would, and label what is recalled.
 
     A passage without a judgement counts as not relevant if its question has only
-    relevant judgements, and is left out if it has both kinds. Of a document that
-    is relevant as a whole, its best chunk counts and the others are left out.
+    relevant judgements, and is left out if it has both kinds, or with *judged_only*.
+    Of a document that is relevant as a whole, its best chunk counts and the others are
+    left out.
     """
     grouped: dict[str, list[Judgement]] = {}
     for judgement in judgements:
@@ -147,7 +149,8 @@ def judged_pairs(
     unfound = 0
     found = recalled(tuple(grouped), shelf, embedder, depth=depth)
     for number, (text, candidates) in enumerate(found):
-        labelled, missing = _labelled(grouped[text], candidates)
+        otherwise = np.nan if judged_only else None
+        labelled, missing = _labelled(grouped[text], candidates, otherwise)
         unfound += missing
         rows += [
             (number, truth, *(candidate.signal(name) for name in SIGNALS))
@@ -164,7 +167,9 @@ def judged_pairs(
 
 
 def _labelled(
-    judgements: Sequence[Judgement], candidates: Sequence[Candidate]
+    judgements: Sequence[Judgement],
+    candidates: Sequence[Candidate],
+    otherwise: float | None,
 ) -> tuple[list[tuple[Candidate, float]], int]:
     """Return the candidates that have a label, and how many relevant are missing."""
     labels: dict[str, float] = {}
@@ -180,7 +185,8 @@ def _labelled(
             labels[best.id] = 1.0
         else:
             labels.update({c.id: float(judgement.relevant) for c in meant})
-    otherwise = 0.0 if all(j.relevant for j in judgements) else np.nan
+    if otherwise is None:
+        otherwise = 0.0 if all(j.relevant for j in judgements) else np.nan
     pairs = [(c, labels.get(c.id, otherwise)) for c in candidates]
     return [(c, truth) for c, truth in pairs if not np.isnan(truth)], missing
 

@@ -90,20 +90,21 @@ class FittedCalibration:
         )
 
 
-def fit(
+def fit(  # noqa: PLR0913 -- what a fit depends on
     judgements: Iterable[Judgement],
     shelf: Shelf,
     embedder: Embedder,
     *,
     date: str,
     source: str = "own judgements",
+    judged_only: bool = False,
 ) -> FittedCalibration:
     """Fit a calibration to judged questions, starting from the shipped one.
 
     Few judgements change it little, many replace it. The figures come from folds
     over questions, so that every question is held out of the fit that predicts it.
     """
-    pairs = judged_pairs(judgements, shelf, embedder)
+    pairs = judged_pairs(judgements, shelf, embedder, judged_only=judged_only)
     return refitted(
         pairs, shipped(embedder.id), embedder.id, date=date, name="own", source=source
     )
